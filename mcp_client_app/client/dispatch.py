@@ -1,0 +1,435 @@
+"""The part of a dispatcher that every transport shares.
+
+Implements the SDK's ``Dispatcher`` protocol (``mcp.shared.dispatcher``) on plain dicts:
+ids, waiting requests, progress, cancellation, requests and notifications of the server.
+A transport supplies three things: ``_send_request``, ``_send_message`` and a call of
+``_receive`` for each decoded message. Everything runs on one event loop.
+
+Unlike the SDK's dispatchers it raises our own exceptions for everything that is not a
+JSON-RPC error, so that a network fault can never be mistaken for a server's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from mcp.shared.dispatcher import (
+    CallOptions,
+    OnNotify,
+    OnNotifyIntercept,
+    OnRequest,
+    ProgressFnT,
+    as_request_id,
+    coerce_request_id,
+    run_notify_intercept,
+)
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.shared.transport_context import TransportContext
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT, RequestId
+from pydantic import ValidationError
+
+from mcp_client_app.client.exchange import Exchange, current_exchange
+from mcp_client_app.client.leniency import Repairer
+from mcp_client_app.exceptions import ConnectionLostError, MCPClientError, TransportError
+
+logger = logging.getLogger(__name__)
+
+MAX_SERVER_REQUESTS = 32
+"""Requests of the server that are handled at once; more are refused."""
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A request that waits for its answer."""
+
+    request_id: RequestId
+    method: str
+    future: asyncio.Future[dict[str, Any]]
+    on_progress: ProgressFnT | None
+    exchange: Exchange
+
+
+class ProgressRelay:
+    """A progress callback that is called in receive order, without a task of its own."""
+
+    def __init__(self, report: Any) -> None:
+        self.report = report
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        self.report(progress, total, message)
+
+
+class DispatchContext:
+    """What a handler of the server's request or notification may use."""
+
+    message_metadata = None
+
+    def __init__(self, dispatcher: BaseDispatcher, request_id: RequestId | None) -> None:
+        self._dispatcher = dispatcher
+        self.request_id = request_id
+        self.transport = TransportContext(kind=dispatcher.kind, can_send_request=True)
+        self.cancel_requested = anyio.Event()
+
+    @property
+    def can_send_request(self) -> bool:
+        return self._dispatcher.failure is None
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        if not self.can_send_request:
+            raise NoBackChannelError(method)
+        return await self._dispatcher.send_raw_request(method, params, opts)
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        await self._dispatcher.notify(method, params, opts)
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Client-to-server progress does not exist in the eras spoken here."""
+
+
+class BaseDispatcher:
+    """Correlates requests and answers over a transport that a subclass supplies."""
+
+    kind = "base"
+
+    def __init__(self, *, server: str, repairer: Repairer, queue_size: int = 1000) -> None:
+        self.server = server
+        self.repairer = repairer
+        self.failure: MCPClientError | None = None
+        """Why nothing can be sent any more; None while the link is up."""
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done as soon as the link is down, whatever the reason; never an exception."""
+        self.noise_count = 0
+        self.noise_last = ""
+        self.dropped_notifications = 0
+        self._next_id = 0
+        self._pending: dict[RequestId, Pending] = {}
+        self._serving: dict[RequestId, asyncio.Task[None]] = {}
+        self._notifications: deque[tuple[str, dict[str, Any] | None]] = deque()
+        self._queue_size = queue_size
+        self._wake = asyncio.Event()
+        self._on_request: OnRequest | None = None
+        self._intercept: OnNotifyIntercept | None = None
+
+    # What a transport supplies ---------------------------------------------------------
+
+    async def _send_request(
+        self, message: dict[str, Any], pending: Pending, opts: CallOptions
+    ) -> None:
+        """Send the request and set ``pending.exchange.sent`` as soon as a byte may have left.
+
+        May return before the answer is there (``_receive`` or ``_settle`` brings it) or
+        raise one of our exceptions. Cancelled when nobody waits any more.
+        """
+        raise NotImplementedError
+
+    async def _send_message(self, message: dict[str, Any], opts: CallOptions) -> None:
+        """Send a notification or an answer; a link that is down drops it."""
+        raise NotImplementedError
+
+    def _abandon(self, pending: Pending, reason: str) -> None:
+        """Tell the server, without waiting, that nobody waits for the answer any more."""
+        raise NotImplementedError
+
+    # The SDK's Dispatcher protocol -----------------------------------------------------
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Send a request and return its result, repaired.
+
+        Raises:
+            MCPError: The server answered with a JSON-RPC error, or ``opts["timeout"]`` is over.
+            MCPClientError: The transport failed; ``sent`` says whether the request may have run.
+            ValueError: The request id in ``opts`` is in flight already.
+        """
+        exchange = current_exchange() or Exchange()
+        if self.failure is not None:
+            raise self._failure_for(exchange)
+        opts = opts or {}
+        pending = self._register(method, opts, exchange)
+        try:
+            timeout = opts.get("timeout")
+            if timeout is None:
+                result = await self._round_trip(params, pending, opts)
+            else:
+                async with asyncio.timeout(timeout):
+                    result = await self._round_trip(params, pending, opts)
+        except TimeoutError:
+            self._give_up(pending, opts, "timed out")
+            raise MCPError(REQUEST_TIMEOUT, f"The request {method!r} was not answered in time.") from None
+        except asyncio.CancelledError:
+            self._give_up(pending, opts, "cancelled")
+            raise
+        finally:
+            self._pending.pop(coerce_request_id(pending.request_id), None)
+            if pending.future.done() and not pending.future.cancelled():
+                pending.future.exception()  # marks it as seen, should nobody have awaited it
+        exchange.raw = result
+        repaired, repairs = self.repairer.repair(method, result)
+        exchange.repairs = repairs
+        return repaired
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        """Send a notification; dropped when the link is down."""
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        if params:
+            message["params"] = dict(params)
+        if self.failure is None:
+            await self._send_message(message, opts or {})
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Hand the server's requests and notifications to the session until cancelled.
+
+        Stays until the session is left, also when the link is down: the owner decides.
+        """
+        self._on_request = on_request
+        self._intercept = on_notify_intercept
+        task_status.started()
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._notifications:
+                    method, params = self._notifications.popleft()
+                    try:
+                        await on_notify(DispatchContext(self, None), method, params)
+                    except Exception:
+                        logger.exception("The handler of %r of %r failed.", method, self.server)
+        finally:
+            self._on_request = None
+            for task in list(self._serving.values()):
+                task.cancel()
+
+    # Receiving -------------------------------------------------------------------------
+
+    def _receive(self, message: Any, size: int = 0) -> None:
+        """Route one decoded message. Never raises: a bad message costs itself only."""
+        if not isinstance(message, dict):
+            self._note_noise(f"not a JSON-RPC message: {str(message)[:200]}")
+            return
+        method = message.get("method")
+        if isinstance(method, str):
+            params = message.get("params")
+            if params is not None and not isinstance(params, dict):
+                params = None
+            request_id = as_request_id(message.get("id"))
+            if "id" in message and request_id is not None:
+                self._serve(request_id, method, params)
+            else:
+                self._notified(method, params)
+        elif "result" in message or "error" in message:
+            self._answered(message, size)
+        else:
+            self._note_noise("a message without method, result and error")
+
+    def _answered(self, message: dict[str, Any], size: int) -> None:
+        request_id = as_request_id(message.get("id"))
+        if request_id is not None:
+            pending = self._pending.get(coerce_request_id(request_id))
+        elif "error" in message and len(self._pending) == 1:
+            # An error that names no request can only mean the one that waits.
+            pending = next(iter(self._pending.values()))
+        else:
+            pending = None
+        if pending is None:
+            logger.debug("Dropped an answer of %r: nobody waits for it.", self.server)
+            return
+        pending.exchange.size = size
+        if message.get("error") is not None:
+            self._settle(pending, _rpc_error(message["error"]))
+        elif isinstance(message.get("result"), dict):
+            self._settle(pending, message["result"])
+        else:
+            self._settle(
+                pending,
+                TransportError(
+                    f"The server {self.server!r} answered {pending.method!r} with a result that is no object.",
+                    server=self.server,
+                ),
+            )
+
+    def _settle(self, pending: Pending, outcome: dict[str, Any] | Exception) -> None:
+        if pending.future.done():
+            return
+        if isinstance(outcome, Exception):
+            pending.future.set_exception(outcome)
+        else:
+            pending.future.set_result(outcome)
+
+    def _notified(self, method: str, params: dict[str, Any] | None) -> None:
+        if method == "notifications/progress":
+            self._progressed(params or {})
+        elif method == "notifications/cancelled":
+            request_id = as_request_id((params or {}).get("requestId"))
+            task = None if request_id is None else self._serving.get(coerce_request_id(request_id))
+            if task is not None:
+                task.cancel()
+        if run_notify_intercept(self._intercept, method, params) or method == "notifications/progress":
+            return
+        if len(self._notifications) >= self._queue_size:
+            self._notifications.popleft()
+            self.dropped_notifications += 1
+        self._notifications.append((method, params))
+        self._wake.set()
+
+    def _progressed(self, params: dict[str, Any]) -> None:
+        token = as_request_id(params.get("progressToken"))
+        progress = _number(params.get("progress"))
+        if token is None or progress is None:
+            return
+        pending = self._pending.get(coerce_request_id(token))
+        if pending is None or pending.on_progress is None:
+            return
+        total, text = _number(params.get("total")), params.get("message")
+        message = text if isinstance(text, str) else None
+        if isinstance(pending.on_progress, ProgressRelay):
+            pending.on_progress.report(progress, total, message)
+        else:
+            self._spawn(pending.on_progress(progress, total, message))
+
+    # Serving the server ----------------------------------------------------------------
+
+    def _serve(self, request_id: RequestId, method: str, params: dict[str, Any] | None) -> None:
+        if self._on_request is None or len(self._serving) >= MAX_SERVER_REQUESTS:
+            self._spawn(self._answer_error(request_id, INTERNAL_ERROR, "The client is busy."))
+            return
+        key = coerce_request_id(request_id)
+        task = asyncio.create_task(self._serve_one(request_id, method, params))
+        self._serving[key] = task
+        task.add_done_callback(lambda _: self._serving.pop(key, None))
+
+    async def _serve_one(
+        self, request_id: RequestId, method: str, params: dict[str, Any] | None
+    ) -> None:
+        assert self._on_request is not None
+        try:
+            result = await self._on_request(DispatchContext(self, request_id), method, params)
+        except MCPError as error:
+            await self._answer_error(request_id, error.error.code, error.error.message, error.error.data)
+        except ValidationError:
+            await self._answer_error(request_id, INVALID_PARAMS, "Invalid request parameters")
+        except Exception:
+            logger.exception("The handler of %r of %r failed.", method, self.server)
+            await self._answer_error(request_id, INTERNAL_ERROR, "The client failed to answer.")
+        else:
+            await self._send_message({"jsonrpc": "2.0", "id": request_id, "result": result}, {})
+
+    async def _answer_error(
+        self, request_id: RequestId, code: int, message: str, data: Any = None
+    ) -> None:
+        error: dict[str, Any] = {"code": code, "message": message}
+        if data is not None:
+            error["data"] = data
+        await self._send_message({"jsonrpc": "2.0", "id": request_id, "error": error}, {})
+
+    # Inner workings --------------------------------------------------------------------
+
+    def _register(self, method: str, opts: CallOptions, exchange: Exchange) -> Pending:
+        request_id = opts.get("request_id")
+        if request_id is None:
+            self._next_id += 1
+            while self._next_id in self._pending:
+                self._next_id += 1
+            request_id = self._next_id
+        elif coerce_request_id(request_id) in self._pending:
+            raise ValueError(f"The request id {request_id!r} is in flight already.")
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        pending = Pending(request_id, method, future, opts.get("on_progress"), exchange)
+        self._pending[coerce_request_id(request_id)] = pending
+        return pending
+
+    async def _round_trip(
+        self, params: Mapping[str, Any] | None, pending: Pending, opts: CallOptions
+    ) -> dict[str, Any]:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": pending.request_id, "method": pending.method}
+        if pending.on_progress is not None:
+            params = dict(params or {})
+            params["_meta"] = {**(params.get("_meta") or {}), "progressToken": pending.request_id}
+        if params:
+            message["params"] = params
+        await self._send_request(message, pending, opts)
+        return await pending.future
+
+    def _give_up(self, pending: Pending, opts: CallOptions, reason: str) -> None:
+        if pending.exchange.sent and self.failure is None and opts.get("cancel_on_abandon", True):
+            self._abandon(pending, reason)
+
+    def _fail(self, failure: MCPClientError) -> None:
+        """Take the link down: every waiting request fails, later ones at once. The first reason stays."""
+        if self.failure is None:
+            self.failure = failure
+        for pending in list(self._pending.values()):
+            self._settle(pending, self._failure_for(pending.exchange))
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def _failure_for(self, exchange: Exchange) -> MCPClientError:
+        assert self.failure is not None
+        error = self.failure.copy()
+        error.__cause__ = self.failure
+        if hasattr(error, "sent"):
+            error.sent = exchange.sent
+        return error
+
+    def _note_noise(self, text: str) -> None:
+        self.noise_count += 1
+        self.noise_last = text
+        logger.debug("Noise from %r: %s", self.server, text)
+
+    def _spawn(self, coroutine: Any) -> None:
+        task = asyncio.ensure_future(coroutine)
+        _background.add(task)
+        task.add_done_callback(_forget)
+
+
+_background: set[asyncio.Future[Any]] = set()
+"""Tasks that nobody awaits: the loop itself keeps only weak references."""
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    _background.discard(task)
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.debug("A background task failed.", exc_info=error)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return None
+
+
+def _rpc_error(error: Any) -> MCPError:
+    if not isinstance(error, dict):
+        return MCPError(INTERNAL_ERROR, str(error)[:500])
+    code, message = error.get("code"), error.get("message")
+    return MCPError(
+        code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
+        message if isinstance(message, str) else "The server gave no message.",
+        error.get("data"),
+    )
+
+
+def lost(server: str, why: str) -> ConnectionLostError:
+    """Build the usual reason for a link that is down."""
+    return ConnectionLostError(f"The connection to {server!r} was lost: {why}", server=server)

@@ -1,0 +1,49 @@
+"""What happened to one request: filled in by the dispatcher, read by whoever made the call.
+
+The SDK's session stands between the two and passes only the result on, so the record
+travels in a context variable set around the request. It must not know connections.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Exchange", "current_exchange", "recorded"]
+
+
+@dataclass(slots=True)
+class Exchange:
+    """The record of one request and its answer."""
+
+    sent: bool = False
+    """A part of the request may have reached the server: its outcome is unknown until an answer comes."""
+    raw: Mapping[str, Any] | None = None
+    """The result as received, before anything was repaired."""
+    size: int = 0
+    """Bytes of the answer as received; 0 if not known."""
+    repairs: list[str] = field(default_factory=list)
+    """What was mended in the result, in words."""
+    write_blocked: bool = False
+    """The server does not read its input: the request is still waiting to be written."""
+
+
+_current: ContextVar[Exchange | None] = ContextVar("mcp_client_exchange", default=None)
+
+
+def current_exchange() -> Exchange | None:
+    """Return the record of the request being made in this context, if anybody keeps one."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def recorded(exchange: Exchange) -> Iterator[Exchange]:
+    """Record the request made in the block."""
+    token = _current.set(exchange)
+    try:
+        yield exchange
+    finally:
+        _current.reset(token)

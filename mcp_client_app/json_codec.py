@@ -1,0 +1,80 @@
+"""JSON in and out, fast and without surprises.
+
+orjson does the work. The standard library steps in for what orjson gets wrong or refuses:
+integers beyond 64 bits (orjson silently turns them into floats), NaN and Infinity, lone
+surrogates. What comes out of ``loads`` can be stored, sent on and shown: NaN becomes
+None, a lone surrogate the replacement character. NUL stays (it is legal JSON); ``scrub``
+removes it for databases that refuse it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+__all__ = ["canonical", "dumps", "loads", "scrub"]
+
+_LONG_DIGITS = re.compile(rb"\d{19}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def loads(data: bytes | bytearray | memoryview) -> Any:
+    """Decode UTF-8 JSON.
+
+    Raises:
+        ValueError: Not JSON, or nested too deeply.
+    """
+    if _LONG_DIGITS.search(data) is None:
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass  # perhaps NaN or a lone surrogate: the standard library knows
+    try:
+        value = json.loads(bytes(data).decode("utf-8"), parse_constant=_constant)
+    except RecursionError as error:
+        raise ValueError("The JSON text is nested too deeply.") from error
+    return _replace(value, _SURROGATE, "�")
+
+
+def dumps(value: Any) -> bytes:
+    """Encode as compact UTF-8 JSON.
+
+    Raises:
+        TypeError: The value, or a part of it, has no JSON form.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        # Integers beyond 64 bits and lone surrogates; what has no JSON form at all raises again here.
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return _SURROGATE.sub("�", text).encode("utf-8")
+
+
+def canonical(value: Any) -> bytes:
+    """Encode with sorted keys: equal JSON values give equal bytes."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+
+
+def scrub(value: Any) -> Any:
+    """Return the value without NUL characters and lone surrogates, fit for any database."""
+    return _replace(value, re.compile("[\0\ud800-\udfff]"), "�")
+
+
+def _constant(_name: str) -> None:
+    """NaN, Infinity and -Infinity are no JSON: None."""
+
+
+def _replace(value: Any, pattern: re.Pattern[str], replacement: str) -> Any:
+    if isinstance(value, str):
+        return pattern.sub(replacement, value)
+    if isinstance(value, dict):
+        return {
+            _replace(key, pattern, replacement): _replace(item, pattern, replacement)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_replace(item, pattern, replacement) for item in value]
+    return value
