@@ -1,0 +1,1 @@
+"""Tests that hold the repository itself to its rules: layout, imports, documentation, changelog."""

@@ -1,0 +1,10 @@
+"""URLs of the test project: what a host project would mount."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+]
