@@ -1,7 +1,7 @@
 """Settings of the example project: SQLite in ``var/``, reachable from this machine only.
 
-Everything that is written lies in ``var/`` (``EXAMPLE_VAR_DIR`` names another place). For a real deployment read
-``docs/deployment.md``.
+Everything that is written lies in ``var/`` (``EXAMPLE_VAR_DIR`` names another place). For a real
+deployment read ``docs/deployment.md``.
 """
 
 from __future__ import annotations
