@@ -1,0 +1,74 @@
+"""What leaves with an export, and what an import puts back.
+
+A literal secret leaves as null; an import of null keeps the stored value. Every value of
+``env`` and ``headers`` counts as secret unless it consists of references to variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_client_app.configuration.expansion import consists_of_references
+
+__all__ = ["keep_stored_json", "keep_stored_values", "without_secrets", "without_secrets_json"]
+
+_SECRET_KEY = re.compile(
+    r"api[-_]?key|authorization|cookie|credential|passw|private[-_]?key|secret|token|\Aenv\Z|\Aheaders\Z",
+    re.IGNORECASE,
+)
+_HARMLESS_KEY = re.compile(r"(?:endpoint|env[-_]?var|expires?(?:[-_]?in)?|type|uri|url)\Z", re.IGNORECASE)
+
+
+def without_secrets(values: Mapping[str, str]) -> dict[str, str | None]:
+    """Return ``env`` or ``headers`` with null for each literal value."""
+    return {
+        name: text if consists_of_references(text, bare_words=True) else None for name, text in values.items()
+    }
+
+
+def without_secrets_json(value: Any, *, is_secret: bool = False) -> Any:
+    """Return any JSON value with null for each string below a key that sounds secret."""
+    if isinstance(value, Mapping):
+        return {
+            key: without_secrets_json(item, is_secret=is_secret or _sounds_secret(key))
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [without_secrets_json(item, is_secret=is_secret) for item in value]
+    if is_secret and isinstance(value, str) and not consists_of_references(value, bare_words=False):
+        return None
+    return value
+
+
+def keep_stored_values(
+    given: Mapping[str, str | None], stored: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Fill in ``env`` or ``headers`` of an import from what is stored.
+
+    Returns:
+        The new mapping, with exactly the keys that are given; and the names for which nothing
+        is stored. These get the value ``${input:NAME}``, which a server cannot be enabled with.
+    """
+    values = {
+        name: stored.get(name, f"${{input:{name}}}") if text is None else text for name, text in given.items()
+    }
+    missing = [name for name, text in given.items() if text is None and name not in stored]
+    return values, missing
+
+
+def keep_stored_json(given: Any, stored: Any) -> Any:
+    """Fill in what an export left out of any JSON value, from what is stored at the same place."""
+    if given is None:
+        return stored
+    if isinstance(given, Mapping):
+        old = stored if isinstance(stored, Mapping) else {}
+        return {key: keep_stored_json(item, old.get(key)) for key, item in given.items()}
+    if isinstance(given, list) and isinstance(stored, list) and len(given) == len(stored):
+        return [keep_stored_json(item, old) for item, old in zip(given, stored, strict=True)]
+    return given
+
+
+def _sounds_secret(key: str) -> bool:
+    return _SECRET_KEY.search(key) is not None and _HARMLESS_KEY.search(key) is None

@@ -1,0 +1,31 @@
+"""Signals: what happened to the connections of this process.
+
+All are sent with ``send_robust`` on a callback thread, never on the event loop and never
+inside a caller's transaction; receivers may use the database. Events of one server
+arrive in order. Receivers must accept ``**kwargs``.
+"""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+__all__ = ["catalogue_changed", "server_log", "server_state_changed", "server_stderr", "tool_called"]
+
+# sender: the manager's class. status: datatypes.ServerStatus after the change;
+# previous: datatypes.ConnectionState before it.
+server_state_changed = Signal()
+
+# sender: the manager's class. line: datatypes.StderrLine. Whatever a server prints: it may hold secrets.
+server_stderr = Signal()
+
+# sender: the manager's class. message: datatypes.LogMessage. Whatever a server reports: it may hold secrets.
+server_log = Signal()
+
+# sender: the manager's class. server: the name; kinds: frozenset of "tools", "resources",
+# "resource_templates" and "prompts", those that were listed anew and differ.
+catalogue_changed = Signal()
+
+# sender: models.ToolCall. server, tool: names; kind: "tool", "resource", "prompt" or "completion";
+# code: "ok", "tool_failed" or an error's code; duration_ms: int; user: the user or None;
+# correlation_id: str. Never arguments or results.
+tool_called = Signal()
