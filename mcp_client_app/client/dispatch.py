@@ -36,7 +36,7 @@ from pydantic import ValidationError
 
 from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.leniency import Repairer
-from mcp_client_app.exceptions import ConnectionLostError, MCPClientError, TransportError
+from mcp_client_app.exceptions import MCPClientError, TransportError
 
 logger = logging.getLogger(__name__)
 
@@ -428,8 +428,3 @@ def _rpc_error(error: Any) -> MCPError:
         message if isinstance(message, str) else "The server gave no message.",
         error.get("data"),
     )
-
-
-def lost(server: str, why: str) -> ConnectionLostError:
-    """Build the usual reason for a link that is down."""
-    return ConnectionLostError(f"The connection to {server!r} was lost: {why}", server=server)

@@ -1,0 +1,44 @@
+"""Takes a server's secrets out of text that people will see.
+
+Every value of ``env`` and ``headers`` counts as a secret, as do credentials, path and query
+of the URL: the app cannot know which are harmless.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote, urlsplit
+
+from mcp_client_app.datatypes import ServerSpec
+
+__all__ = ["Redactor"]
+
+SHORTEST = 6
+"""Shorter values are left: they would mask half of an ordinary text."""
+
+
+class Redactor:
+    """Replaces the secrets of one server by ``***``."""
+
+    def __init__(self, spec: ServerSpec) -> None:
+        secrets = {value for value in _secrets(spec) if len(value) >= SHORTEST}
+        longest_first = sorted(secrets, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if secrets else None
+
+    def __call__(self, text: str) -> str:
+        """Return the text without secrets."""
+        return text if self._pattern is None else self._pattern.sub("***", text)
+
+
+def _secrets(spec: ServerSpec) -> list[str]:
+    found = list(spec.env.values())
+    for value in spec.headers.values():
+        found += [value, *value.split()]
+    try:
+        parts = urlsplit(spec.url)
+        found += [parts.password or "", parts.query, *parts.query.split("&")]
+        found += [pair.partition("=")[2] for pair in parts.query.split("&")]
+        found += [segment for segment in parts.path.split("/") if len(segment) >= 16]
+    except ValueError:
+        pass
+    return [*found, *map(unquote, found)]

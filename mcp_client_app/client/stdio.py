@@ -1,0 +1,114 @@
+"""The dispatcher for stdio servers: requests and answers over a ``StdioChannel``."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+from mcp.shared.dispatcher import CallOptions
+
+from mcp_client_app import json_codec
+from mcp_client_app.client.dispatch import BaseDispatcher, Pending
+from mcp_client_app.client.exchange import Exchange
+from mcp_client_app.client.framing import Oversized
+from mcp_client_app.client.leniency import Repairer
+from mcp_client_app.client.process import ChildProcess
+from mcp_client_app.client.redaction import Redactor
+from mcp_client_app.client.stdio_channel import ChannelEvents, Frame, StdioChannel
+from mcp_client_app.exceptions import ResultTooLargeError, TransportError
+
+__all__ = ["StdioDispatcher"]
+
+_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
+
+
+class StdioDispatcher(BaseDispatcher):
+    """Speaks newline-delimited JSON-RPC with a child process."""
+
+    kind = "stdio"
+
+    def __init__(
+        self,
+        child: ChildProcess,
+        *,
+        server: str,
+        repairer: Repairer,
+        redactor: Redactor,
+        max_frame_size: int,
+        queue_size: int = 1000,
+        stderr_lines: int = 200,
+        strict_parsing: bool = False,
+        on_stderr: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        super().__init__(server=server, repairer=repairer, queue_size=queue_size)
+        self._strict_parsing = strict_parsing
+        self._max_frame_size = max_frame_size
+        events = ChannelEvents(self._receive, self._oversized, self._garbage, on_stderr, self._fail)
+        self.channel = StdioChannel(
+            child,
+            events,
+            server=server,
+            redactor=redactor,
+            max_frame_size=max_frame_size,
+            stderr_lines=stderr_lines,
+        )
+
+    async def _send_request(self, message: dict[str, Any], pending: Pending, opts: CallOptions) -> None:
+        frame = self.channel.write(message, pending.exchange)
+        if frame is not None:
+            await self._until_written(frame, pending)
+
+    async def _until_written(self, frame: Frame, pending: Pending) -> None:
+        pending.exchange.write_blocked = True
+        waiting = {frame.written, pending.future}  # the link may go down meanwhile
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.channel.take_back(frame)
+            others = [item for item in self._pending.values() if item is not pending]
+            if all(item.exchange.write_blocked for item in others):
+                # Nobody waits for an answer that could still come: start afresh rather than stay stuck.
+                self.channel.detach("it does not read its input.")
+            raise
+        pending.exchange.write_blocked = False
+
+    async def _send_message(self, message: dict[str, Any], opts: CallOptions) -> None:
+        self.channel.write(message, Exchange())
+
+    def _abandon(self, pending: Pending, reason: str) -> None:
+        params = {"requestId": pending.request_id, "reason": reason}
+        self.channel.write(
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}, Exchange()
+        )
+
+    def _garbage(self, text: str) -> None:
+        self._note_noise(text)
+        if self._strict_parsing and text.strip():
+            self._fail(
+                TransportError(f"The server {self.server!r} wrote a line that is no JSON.", server=self.server)
+            )
+
+    def _oversized(self, line: Oversized) -> None:
+        pending = self._addressee(line.edges)
+        if pending is None:
+            self._note_noise(f"a message of {line.size} bytes was skipped")
+            return
+        self._settle(
+            pending,
+            ResultTooLargeError(
+                f"An answer of {self.server!r} has {line.size} bytes; "
+                f"the limit for a message is {self._max_frame_size}.",
+                server=self.server,
+                limit=self._max_frame_size,
+                size=line.size,
+            ),
+        )
+
+    def _addressee(self, edges: bytes) -> Pending | None:
+        """Find whom a skipped answer was for: by its id, else the only request that waits."""
+        for match in _ID.finditer(edges):
+            if (pending := self._pending.get(json_codec.loads(match.group(1)))) is not None:
+                return pending
+        return next(iter(self._pending.values())) if len(self._pending) == 1 else None

@@ -1,0 +1,316 @@
+"""The pipes of a stdio server: one JSON-RPC message a line, read and written on the descriptors.
+
+No task and no thread per server. A bad line costs itself only. Knows nothing of requests:
+messages go to callbacks, so that our dispatcher and the SDK's can both sit on top. Must
+not start processes (``process``) nor decide about reconnecting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_client_app import json_codec
+from mcp_client_app.client.exchange import Exchange
+from mcp_client_app.client.framing import LineSplitter, Oversized
+from mcp_client_app.client.process import ChildProcess
+from mcp_client_app.client.redaction import Redactor
+from mcp_client_app.exceptions import ConnectionLostError, MCPClientError, ServerCrashedError
+
+__all__ = ["ChannelEvents", "Frame", "StdioChannel", "lost"]
+
+CHUNK = 262_144
+BIG_FRAME = 1_000_000
+"""Bytes from which a frame is decoded on a worker thread."""
+STDERR_LINE = 16_384
+"""Bytes of one line of standard error; the rest of the line is left out."""
+LAST_WORDS = 0.5
+"""Seconds that a dying server gets to hand over exit code and standard error."""
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """A message that the pipe did not take at once."""
+
+    data: memoryview
+    exchange: Exchange
+    written: asyncio.Future[None]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelEvents:
+    """Where a channel reports to; called on the loop, in order, and must not raise."""
+
+    message: Callable[[Any, int], None]
+    """A decoded message and its size in bytes."""
+    oversized: Callable[[Oversized], None]
+    garbage: Callable[[str], None]
+    """A line that is no JSON, cut and redacted."""
+    stderr: Callable[[str], None]
+    """A line of standard error, redacted, never blank."""
+    down: Callable[[MCPClientError], None]
+    """Nothing comes or goes any more; called once."""
+
+
+def lost(server: str, why: str) -> ConnectionLostError:
+    """Build the usual reason for a link that is down."""
+    return ConnectionLostError(f"The connection to {server!r} was lost: {why}", server=server)
+
+
+class StdioChannel:
+    """Newline-delimited JSON over the pipes of a child process."""
+
+    def __init__(
+        self,
+        child: ChildProcess,
+        events: ChannelEvents,
+        *,
+        server: str,
+        redactor: Redactor,
+        max_frame_size: int,
+        stderr_lines: int = 200,
+    ) -> None:
+        self.server = server
+        self.is_down = False
+        self.stderr_tail: deque[str] = deque(maxlen=stderr_lines)
+        self._child = child
+        self._events = events
+        self._redact = redactor
+        self._loop = asyncio.get_running_loop()
+        self._stdin, self._stdout, self._stderr = (
+            pipe.fileno() for pipe in (child.stdin, child.stdout, child.stderr)
+        )
+        self._outbox: deque[Frame] = deque()
+        self._writing = False
+        self._lines: deque[bytes | Oversized] = deque()
+        self._splitter = LineSplitter(max_frame_size)
+        self._decoding: asyncio.Future[Any] | None = None
+        self._eof = False
+        self._reading: set[int] = set()
+        self._stderr_splitter = LineSplitter(STDERR_LINE)
+        self._stderr_done: asyncio.Future[None] = self._loop.create_future()
+        self._dying: asyncio.Task[None] | None = None
+        self._read(self._stdout, self._stdout_readable)
+        self._read(self._stderr, self._stderr_readable)
+        child.exited.add_done_callback(self._exited)
+
+    # Writing ---------------------------------------------------------------------------
+
+    def write(self, message: dict[str, Any], exchange: Exchange) -> Frame | None:
+        """Write now, or queue what the pipe does not take; returns the frame that waits, if any.
+
+        Sets ``exchange.sent`` with the first byte that the pipe takes.
+        """
+        if self.is_down:
+            return None
+        data = memoryview(json_codec.dumps(message) + b"\n")
+        if not self._outbox:
+            data = data[self._put(data, exchange) :]
+            if not data:
+                return None
+        frame = Frame(data, exchange, self._loop.create_future())
+        self._outbox.append(frame)
+        if not self._writing:
+            self._writing = True
+            self._loop.add_writer(self._stdin, self._writable)
+        return frame
+
+    def take_back(self, frame: Frame) -> None:
+        """Drop a frame of which nothing was written; a begun one has to stay, or the stream breaks."""
+        if not frame.exchange.sent and frame in self._outbox:
+            self._outbox.remove(frame)
+            if not self._outbox:
+                self._stop_writing()
+
+    def _put(self, data: memoryview, exchange: Exchange) -> int:
+        try:
+            count = os.write(self._stdin, data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            # The reading side is closed. Its end of standard output tells why in a moment.
+            self._start_dying("it closed its standard input")
+            return len(data)
+        exchange.sent = True
+        return count
+
+    def _writable(self) -> None:
+        while self._outbox:
+            frame = self._outbox[0]
+            frame.data = frame.data[self._put(frame.data, frame.exchange) :]
+            if frame.data:
+                return
+            self._outbox.popleft()
+            if not frame.written.done():
+                frame.written.set_result(None)
+        self._stop_writing()
+
+    def _stop_writing(self) -> None:
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._stdin)
+
+    # Reading ---------------------------------------------------------------------------
+
+    def _read(self, descriptor: int, callback: Callable[[], None]) -> None:
+        self._reading.add(descriptor)
+        self._loop.add_reader(descriptor, callback)
+
+    def _unread(self, descriptor: int) -> None:
+        if descriptor in self._reading:
+            self._reading.discard(descriptor)
+            self._loop.remove_reader(descriptor)
+
+    def _stdout_readable(self) -> None:
+        try:
+            chunk = os.read(self._stdout, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._eof = True
+            self._unread(self._stdout)
+            self._start_dying("it closed its standard output")
+            return
+        self._lines.extend(self._splitter.feed(chunk))
+        self._drain()
+
+    def _drain(self) -> None:
+        while self._lines and self._decoding is None:
+            line = self._lines.popleft()
+            if isinstance(line, Oversized):
+                self._events.oversized(line)
+            elif len(line) < BIG_FRAME:
+                self._line(line)
+            elif not self._decode_elsewhere(line):
+                self._line(line)
+
+    def _decode_elsewhere(self, line: bytes) -> bool:
+        """Decode on a worker thread; this server's reading pauses, so that order is kept."""
+        try:
+            job = self._loop.run_in_executor(None, json_codec.loads, line)
+        except RuntimeError:  # the interpreter is shutting down
+            return False
+        self._decoding = job
+        self._unread(self._stdout)
+
+        def done(future: asyncio.Future[Any]) -> None:
+            self._decoding = None
+            if future.cancelled() or self.is_down:
+                return
+            if future.exception() is None:
+                self._events.message(future.result(), len(line))
+            else:
+                self._garbage(line)
+            self._drain()
+            if self._decoding is None and not self._eof and not self.is_down:
+                self._read(self._stdout, self._stdout_readable)
+
+        job.add_done_callback(done)
+        return True
+
+    def _line(self, line: bytes) -> None:
+        try:
+            message = json_codec.loads(line)
+        except ValueError:
+            self._garbage(line)
+        else:
+            self._events.message(message, len(line))
+
+    def _garbage(self, line: bytes) -> None:
+        self._events.garbage(self._redact(line[:200].decode("utf-8", "replace")))
+
+    # Standard error --------------------------------------------------------------------
+
+    def _stderr_readable(self) -> None:
+        try:
+            chunk = os.read(self._stderr, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if chunk:
+            for line in self._stderr_splitter.feed(chunk):
+                self._stderr_line(line)
+            return
+        self._unread(self._stderr)
+        if (rest := self._stderr_splitter.flush()) is not None:
+            self._stderr_line(rest)
+        if not self._stderr_done.done():
+            self._stderr_done.set_result(None)
+
+    def _stderr_line(self, line: bytes | Oversized) -> None:
+        data = line.edges[:STDERR_LINE] if isinstance(line, Oversized) else line
+        text = self._redact(data.decode("utf-8", "replace")).rstrip()
+        if not text.strip():
+            return
+        self.stderr_tail.append(text)
+        self._events.stderr(text)
+
+    # The end ---------------------------------------------------------------------------
+
+    def _exited(self, _: asyncio.Future[None]) -> None:
+        self._start_dying("its process ended")
+
+    def _start_dying(self, why: str) -> None:
+        if self._dying is None and not self.is_down:
+            self._dying = self._loop.create_task(self._die(why))
+
+    async def _die(self, why: str) -> None:
+        """Wait a moment for exit code, last output and last words, then report."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS):
+                await asyncio.shield(self._child.exited)
+                await asyncio.shield(self._stderr_done)
+        while self._decoding is not None or (not self._eof and self._more_to_read()):
+            if self._decoding is not None:
+                await asyncio.wait({self._decoding})
+            else:
+                self._stdout_readable()
+        self._go_down(self._obituary(why))
+
+    def _more_to_read(self) -> bool:
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def _obituary(self, why: str) -> MCPClientError:
+        if not self._child.exited.done():
+            return lost(self.server, f"{why}.")
+        code = self._child.exit_code
+        if code is None:
+            how = "ended"
+        elif code < 0:
+            how = f"was ended by signal {-code}"
+        else:
+            how = f"exited with code {code}"
+        tail = tuple(self.stderr_tail)[-20:]
+        words = f" Its last words: {tail[-1]}" if tail else ""
+        return ServerCrashedError(
+            f"The process of {self.server!r} {how}.{words}", server=self.server, exit_code=code, stderr_tail=tail
+        )
+
+    def _go_down(self, why: MCPClientError) -> None:
+        if self.is_down:
+            return
+        self.is_down = True
+        self._stop_writing()
+        for descriptor in list(self._reading):
+            self._unread(descriptor)
+        for frame in self._outbox:
+            frame.written.cancel()
+        self._outbox.clear()
+        self._events.down(why)
+
+    def detach(self, why: str = "it was closed.") -> None:
+        """Stop reading and writing. The process is the owner's to end."""
+        self._go_down(lost(self.server, why))
+        if self._dying is not None:
+            self._dying.cancel()
