@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from mcp_client_app import exceptions
+from mcp_client_app.conf import PREFIX, AppSettings, setting_names
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "example_project").rglob("*.md")],
@@ -94,3 +97,27 @@ def test_the_readme_names_the_two_commands():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make run" in readme
     assert "make test" in readme
+
+
+def table_rows(page: str) -> list[list[str]]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def test_the_table_of_settings_names_every_setting_with_its_default():
+    documented = {row[0].strip("`"): row[1] for row in table_rows("configuration.md") if PREFIX in row[0]}
+    assert set(documented) == {f"{PREFIX}{name}" for name in setting_names()}
+    defaults = {name: vars(AppSettings)[name.removeprefix(PREFIX)] for name in documented}
+    stated = {name: ast.literal_eval(text.strip("`")) for name, text in documented.items() if text != "unset"}
+    assert stated == {name: default for name, default in defaults.items() if name in stated}
+
+
+def test_the_table_of_errors_names_every_error_with_its_code():
+    # A base that is never raised itself shares the code of its most general leaf.
+    bases = {"MCPClientError", "ServerConnectionError"}
+    errors = {name: getattr(exceptions, name).code for name in exceptions.__all__ if name not in bases}
+    documented = {
+        row[1].strip("`"): row[0].strip("`") for row in table_rows("errors.md") if row[1].strip("`") in errors
+    }
+    assert documented == errors
