@@ -59,7 +59,7 @@ class AppSettings:
     SERVERS: dict[str, Any] = {}
     """Servers by name, in any form of an ``mcp.json``; read-only for people, first in precedence."""
     CONFIG_FILE: str | Path | None = None
-    """An ``mcp.json``, relative to ``BASE_DIR``. Unset: ``mcp_servers.json`` if present; empty or None: none."""
+    """An ``mcp.json``, relative to ``BASE_DIR``. Unset: ``mcp_servers.json`` if present; None: no file."""
     IN_PROCESS_SERVERS: dict[str, str] = {}
     """Servers in this process: key to dotted path of an SDK server or of a callable that makes one."""
     ALLOW_STDIO: bool = True
@@ -152,7 +152,7 @@ class AppSettings:
             default = base / DEFAULT_CONFIG_FILE
             return default if default.is_file() else None
         configured = self.CONFIG_FILE
-        return base / configured if configured else None
+        return base / Path(configured).expanduser() if configured else None
 
 
 app_settings = AppSettings()

@@ -25,6 +25,7 @@ __all__ = [
     "validate_headers",
     "validate_seconds",
     "validate_server_name",
+    "validate_text_map",
     "validate_tool_patterns",
     "validate_url",
     "validate_variable_names",
@@ -115,6 +116,11 @@ def validate_headers(value: Any) -> None:
                 code="header_space",
                 params={"name": name},
             )
+
+
+def validate_text_map(value: Any) -> None:
+    """Accept a mapping of strings to strings."""
+    _items_of(value, _("This maps names to strings."))
 
 
 def validate_url(value: str) -> None:

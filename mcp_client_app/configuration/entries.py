@@ -322,9 +322,8 @@ class EntryReader:
                 self._check_text_of(name, text)
                 waiting += placeholders(text)
         if waiting:
-            self.fields["enabled"] = False
-            names = ", ".join(repr(f"${{{name}}}") for name in dict.fromkeys(waiting))
-            self.notices.append(f"To be filled in before the server can be enabled: {names}.")
+            names = ", ".join(f"${{{name}}}" for name in dict.fromkeys(waiting))
+            self.notices.append(f"Values have to be filled in before the server can be enabled: {names}.")
 
     def _check_text_of(self, field: str, text: str) -> None:
         unknown = [name for name in references(text) if name in keys.EDITOR_VARIABLES]

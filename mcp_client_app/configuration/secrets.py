@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_client_app.configuration.expansion import consists_of_references
+from mcp_client_app.configuration.expansion import consists_of_references, placeholders
 
 __all__ = ["keep_stored_json", "keep_stored_values", "without_secrets", "without_secrets_json"]
 
@@ -42,20 +42,16 @@ def without_secrets_json(value: Any, *, is_secret: bool = False) -> Any:
     return value
 
 
-def keep_stored_values(
-    given: Mapping[str, str | None], stored: Mapping[str, str]
-) -> tuple[dict[str, str], list[str]]:
-    """Fill in ``env`` or ``headers`` of an import from what is stored.
+def keep_stored_values(given: Mapping[str, str | None], stored: Mapping[str, str]) -> dict[str, str]:
+    """Return ``env`` or ``headers`` after an import: exactly the keys given.
 
-    Returns:
-        The new mapping, with exactly the keys that are given; and the names for which nothing
-        is stored. These get the value ``${input:NAME}``, which a server cannot be enabled with.
+    Null and ``${input:...}`` stand for the stored value. Where there is none, the value is
+    ``${input:NAME}``, with which a server cannot be enabled.
     """
-    values = {
-        name: stored.get(name, f"${{input:{name}}}") if text is None else text for name, text in given.items()
+    return {
+        name: stored.get(name, text or f"${{input:{name}}}") if text is None or placeholders(text) else text
+        for name, text in given.items()
     }
-    missing = [name for name, text in given.items() if text is None and name not in stored]
-    return values, missing
 
 
 def keep_stored_json(given: Any, stored: Any) -> Any:

@@ -1,0 +1,631 @@
+"""The tables of the first release."""
+
+from __future__ import annotations
+
+import django.db.models.deletion
+import django.db.models.functions.text
+import django.utils.timezone
+from django.conf import settings
+from django.db import migrations, models
+
+import mcp_client_app.models.calls
+import mcp_client_app.models.fields
+import mcp_client_app.models.revisions
+import mcp_client_app.validators
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name="ServerConfig",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "revision",
+                    models.PositiveBigIntegerField(
+                        default=mcp_client_app.models.revisions.first_revision,
+                        editable=False,
+                        help_text="Grows with each change.",
+                        verbose_name="revision",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        default=django.utils.timezone.now, editable=False, verbose_name="created"
+                    ),
+                ),
+                ("updated_at", models.DateTimeField(auto_now=True, verbose_name="updated")),
+                (
+                    "name",
+                    models.CharField(
+                        error_messages={"unique": "A server of this name exists already."},
+                        help_text="Letters, digits, '-' and '_'; part of the names of its tools.",
+                        max_length=40,
+                        unique=True,
+                        validators=[mcp_client_app.validators.validate_server_name],
+                        verbose_name="name",
+                    ),
+                ),
+                (
+                    "label",
+                    models.CharField(
+                        blank=True,
+                        help_text="The name to show; any text.",
+                        max_length=200,
+                        verbose_name="label",
+                    ),
+                ),
+                ("description", models.TextField(blank=True, verbose_name="description")),
+                (
+                    "transport",
+                    models.CharField(
+                        choices=[
+                            ("stdio", "stdio: a local process"),
+                            ("streamable_http", "streamable HTTP"),
+                            ("sse", "SSE: the older HTTP transport"),
+                            ("in_process", "in this process"),
+                        ],
+                        default="stdio",
+                        max_length=20,
+                        verbose_name="transport",
+                    ),
+                ),
+                (
+                    "command",
+                    models.CharField(
+                        blank=True,
+                        help_text="One program, found on the PATH or by its path; no shell is used.",
+                        max_length=1024,
+                        validators=[mcp_client_app.validators.validate_command],
+                        verbose_name="command",
+                    ),
+                ),
+                (
+                    "args",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="A list of strings.",
+                        validators=[mcp_client_app.validators.validate_args],
+                        verbose_name="arguments",
+                    ),
+                ),
+                (
+                    "env",
+                    mcp_client_app.models.fields.SecretMapField(
+                        blank=True,
+                        default=dict,
+                        help_text="Values are never shown again; they may refer to variables.",
+                        validators=[mcp_client_app.validators.validate_env],
+                        verbose_name="environment",
+                    ),
+                ),
+                ("cwd", models.CharField(blank=True, max_length=1024, verbose_name="working directory")),
+                (
+                    "inherit_environment",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Pass PATH, HOME and the like on; otherwise only the variables given here.",
+                        verbose_name="inherit the environment",
+                    ),
+                ),
+                (
+                    "inherited_names",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="Names of variables of this process to pass on.",
+                        validators=[mcp_client_app.validators.validate_variable_names],
+                        verbose_name="further inherited variables",
+                    ),
+                ),
+                (
+                    "url",
+                    models.CharField(
+                        blank=True,
+                        help_text="It may refer to variables.",
+                        max_length=2048,
+                        validators=[mcp_client_app.validators.validate_url],
+                        verbose_name="URL",
+                    ),
+                ),
+                (
+                    "headers",
+                    mcp_client_app.models.fields.SecretMapField(
+                        blank=True,
+                        default=dict,
+                        help_text="Values are never shown again; they may refer to variables.",
+                        validators=[mcp_client_app.validators.validate_headers],
+                        verbose_name="headers",
+                    ),
+                ),
+                (
+                    "terminate_on_close",
+                    models.BooleanField(
+                        default=True,
+                        help_text="For servers that keep sessions.",
+                        verbose_name="end the session on closing",
+                    ),
+                ),
+                (
+                    "in_process",
+                    models.CharField(
+                        blank=True,
+                        help_text="A key of MCP_CLIENT_IN_PROCESS_SERVERS.",
+                        max_length=100,
+                        verbose_name="server in this process",
+                    ),
+                ),
+                (
+                    "mode",
+                    models.CharField(
+                        choices=[
+                            ("auto", "automatic"),
+                            ("legacy", "with handshake, up to 2025-11-25"),
+                            ("2026-07-28", "2026-07-28"),
+                        ],
+                        default="auto",
+                        max_length=20,
+                        verbose_name="protocol",
+                    ),
+                ),
+                (
+                    "connect_timeout",
+                    models.FloatField(
+                        blank=True,
+                        help_text="Seconds; 0 = no limit, empty = the default.",
+                        null=True,
+                        validators=[mcp_client_app.validators.validate_seconds],
+                        verbose_name="time limit for connecting",
+                    ),
+                ),
+                (
+                    "list_timeout",
+                    models.FloatField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_client_app.validators.validate_seconds],
+                        verbose_name="time limit for listing",
+                    ),
+                ),
+                (
+                    "call_timeout",
+                    models.FloatField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_client_app.validators.validate_seconds],
+                        verbose_name="time limit for calls",
+                    ),
+                ),
+                (
+                    "shutdown_timeout",
+                    models.FloatField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_client_app.validators.validate_seconds],
+                        verbose_name="time limit for closing",
+                    ),
+                ),
+                (
+                    "idle_timeout",
+                    models.FloatField(
+                        blank=True,
+                        help_text="Seconds until an unused process is stopped; its next use starts it. 0 = never.",
+                        null=True,
+                        validators=[mcp_client_app.validators.validate_seconds],
+                        verbose_name="idle time",
+                    ),
+                ),
+                (
+                    "max_concurrency",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Further calls wait; 0 = no limit.",
+                        null=True,
+                        verbose_name="calls at once",
+                    ),
+                ),
+                (
+                    "max_result_size",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Bytes; longer text is cut. 0 = no limit.",
+                        null=True,
+                        verbose_name="largest result",
+                    ),
+                ),
+                (
+                    "auto_reconnect",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Connect again at the next use after a loss.",
+                        verbose_name="reconnect",
+                    ),
+                ),
+                (
+                    "trust_annotations",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Repeat a lost call once if the tool says that this is harmless.",
+                        verbose_name="trust annotations",
+                    ),
+                ),
+                (
+                    "strict",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="Names of checks that are off by default.",
+                        verbose_name="strict options",
+                    ),
+                ),
+                (
+                    "allowed_tools",
+                    models.JSONField(
+                        blank=True,
+                        default=None,
+                        help_text="Names or patterns; null = all, [] = none.",
+                        null=True,
+                        validators=[mcp_client_app.validators.validate_tool_patterns],
+                        verbose_name="allowed tools",
+                    ),
+                ),
+                (
+                    "blocked_tools",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="Names or patterns; they win over allowed ones.",
+                        validators=[mcp_client_app.validators.validate_tool_patterns],
+                        verbose_name="blocked tools",
+                    ),
+                ),
+                (
+                    "link",
+                    models.CharField(
+                        blank=True,
+                        help_text="'own' or 'stock'; empty = the default.",
+                        max_length=200,
+                        verbose_name="link",
+                    ),
+                ),
+                (
+                    "enabled",
+                    models.BooleanField(
+                        default=True, help_text="Whether the server may be used.", verbose_name="enabled"
+                    ),
+                ),
+                (
+                    "stopped",
+                    models.BooleanField(
+                        default=False,
+                        editable=False,
+                        help_text="Disconnected by hand, until connected again.",
+                        verbose_name="stopped",
+                    ),
+                ),
+                (
+                    "source",
+                    models.CharField(
+                        choices=[("database", "database"), ("settings", "settings"), ("file", "file")],
+                        default="database",
+                        editable=False,
+                        max_length=20,
+                        verbose_name="source",
+                    ),
+                ),
+                (
+                    "may_reference_environment",
+                    models.BooleanField(
+                        default=False,
+                        editable=False,
+                        help_text="Saved by somebody who may refer to the environment.",
+                        verbose_name="may refer to all variables",
+                    ),
+                ),
+                (
+                    "extra",
+                    mcp_client_app.models.fields.SecretMapField(
+                        blank=True,
+                        default=dict,
+                        help_text="Keys of an import that mean nothing here; an export gives them back.",
+                        verbose_name="other keys",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "MCP server",
+                "verbose_name_plural": "MCP servers",
+                "ordering": ("name",),
+                "permissions": [
+                    ("connect_serverconfig", "Can connect and disconnect MCP servers"),
+                    ("run_code_serverconfig", "Can define MCP servers that run code on this machine"),
+                    ("reference_environment", "Can refer to any environment variable in MCP servers"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        django.db.models.functions.text.Lower("name"),
+                        name="mcp_client_server_name",
+                        violation_error_message="This name is taken; case makes no difference.",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="WorkerProcess",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("host", models.CharField(max_length=255, verbose_name="host")),
+                ("pid", models.PositiveBigIntegerField(verbose_name="process id")),
+                (
+                    "started_at",
+                    models.DateTimeField(default=django.utils.timezone.now, verbose_name="started"),
+                ),
+                (
+                    "seen_at",
+                    models.DateTimeField(default=django.utils.timezone.now, verbose_name="last seen"),
+                ),
+            ],
+            options={
+                "verbose_name": "worker process",
+                "verbose_name_plural": "worker processes",
+                "ordering": ("host", "pid", "started_at"),
+                "indexes": [models.Index(fields=["seen_at"], name="mcp_client_worker_seen_at")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("host", "pid", "started_at"), name="mcp_client_worker_process"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ToolCall",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "username",
+                    models.CharField(
+                        blank=True,
+                        help_text="As it was at the time.",
+                        max_length=255,
+                        verbose_name="user name",
+                    ),
+                ),
+                (
+                    "agent",
+                    models.CharField(
+                        blank=True,
+                        help_text="As it was called at the time.",
+                        max_length=100,
+                        verbose_name="agent",
+                    ),
+                ),
+                (
+                    "server_name",
+                    models.CharField(
+                        help_text="As it was at the time.", max_length=40, verbose_name="server name"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("tool", "tool"),
+                            ("resource", "resource"),
+                            ("prompt", "prompt"),
+                            ("completion", "completion"),
+                        ],
+                        default="tool",
+                        max_length=20,
+                        verbose_name="kind",
+                    ),
+                ),
+                (
+                    "tool",
+                    models.CharField(
+                        help_text="Name of the tool or prompt, or URI of the resource; cut if longer.",
+                        max_length=255,
+                        verbose_name="tool",
+                    ),
+                ),
+                ("transport", models.CharField(default="stdio", max_length=20, verbose_name="transport")),
+                (
+                    "started_at",
+                    models.DateTimeField(default=django.utils.timezone.now, verbose_name="started"),
+                ),
+                (
+                    "duration_ms",
+                    models.PositiveBigIntegerField(
+                        default=0, help_text="Milliseconds.", verbose_name="duration"
+                    ),
+                ),
+                (
+                    "code",
+                    models.CharField(
+                        default="ok",
+                        help_text="'ok', 'tool_failed' or the code of an error.",
+                        max_length=40,
+                        verbose_name="outcome",
+                    ),
+                ),
+                ("is_error", models.BooleanField(default=False, verbose_name="failed")),
+                (
+                    "request_size",
+                    models.PositiveBigIntegerField(
+                        default=0, help_text="Bytes.", verbose_name="size of the arguments"
+                    ),
+                ),
+                (
+                    "result_size",
+                    models.PositiveBigIntegerField(
+                        default=0, help_text="Bytes.", verbose_name="size of the result"
+                    ),
+                ),
+                (
+                    "correlation_id",
+                    models.CharField(
+                        default=mcp_client_app.models.calls.new_correlation_id,
+                        max_length=64,
+                        verbose_name="correlation id",
+                    ),
+                ),
+                (
+                    "arguments",
+                    models.JSONField(blank=True, default=None, null=True, verbose_name="arguments"),
+                ),
+                ("result", models.JSONField(blank=True, default=None, null=True, verbose_name="result")),
+                (
+                    "server",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="calls",
+                        to="mcp_client_app.serverconfig",
+                        verbose_name="MCP server",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="user",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "tool call",
+                "verbose_name_plural": "tool calls",
+                "ordering": ("-started_at", "-pk"),
+                "permissions": [("call_tool", "Can call tools of MCP servers")],
+                "get_latest_by": "started_at",
+                "indexes": [
+                    models.Index(fields=["-started_at"], name="mcp_client_call_started_at"),
+                    models.Index(fields=["server_name", "-started_at"], name="mcp_client_call_server"),
+                    models.Index(fields=["correlation_id"], name="mcp_client_call_correlation"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ServerState",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "principal",
+                    models.CharField(
+                        default="shared",
+                        help_text="Whose credentials the connection carries.",
+                        max_length=100,
+                        verbose_name="principal",
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("idle", "idle"),
+                            ("connecting", "connecting"),
+                            ("ready", "ready"),
+                            ("lost", "lost"),
+                            ("backing_off", "backing off"),
+                            ("failed", "failed"),
+                            ("needs_auth", "needs authorization"),
+                            ("stopped", "stopped"),
+                        ],
+                        default="idle",
+                        max_length=20,
+                        verbose_name="state",
+                    ),
+                ),
+                ("reason", models.TextField(blank=True, verbose_name="reason")),
+                ("code", models.CharField(blank=True, max_length=40, verbose_name="error code")),
+                ("since", models.DateTimeField(default=django.utils.timezone.now, verbose_name="since")),
+                ("retry_at", models.DateTimeField(blank=True, null=True, verbose_name="next try")),
+                ("failures", models.PositiveIntegerField(default=0, verbose_name="failures in a row")),
+                (
+                    "revision",
+                    models.PositiveBigIntegerField(default=0, verbose_name="revision of the server"),
+                ),
+                ("link", models.CharField(blank=True, max_length=200, verbose_name="link")),
+                (
+                    "protocol_version",
+                    models.CharField(blank=True, max_length=40, verbose_name="protocol version"),
+                ),
+                (
+                    "server_name",
+                    models.CharField(blank=True, max_length=200, verbose_name="name told by the server"),
+                ),
+                (
+                    "server_version",
+                    models.CharField(blank=True, max_length=200, verbose_name="version told by the server"),
+                ),
+                ("tools", models.PositiveIntegerField(default=0, verbose_name="tools")),
+                ("resources", models.PositiveIntegerField(default=0, verbose_name="resources")),
+                (
+                    "resource_templates",
+                    models.PositiveIntegerField(default=0, verbose_name="resource templates"),
+                ),
+                ("prompts", models.PositiveIntegerField(default=0, verbose_name="prompts")),
+                ("updated_at", models.DateTimeField(auto_now=True, verbose_name="updated")),
+                (
+                    "server",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="states",
+                        to="mcp_client_app.serverconfig",
+                        verbose_name="MCP server",
+                    ),
+                ),
+                (
+                    "worker",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="states",
+                        to="mcp_client_app.workerprocess",
+                        verbose_name="worker process",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "server state",
+                "verbose_name_plural": "server states",
+                "ordering": ("server", "worker", "principal"),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("worker", "server", "principal"), name="mcp_client_state_connection"
+                    )
+                ],
+            },
+        ),
+    ]

@@ -1,0 +1,10 @@
+"""The tables. No network, no event loop: rows meet connections in ``services`` and ``runtime``."""
+
+from __future__ import annotations
+
+from mcp_client_app.models.calls import ToolCall
+from mcp_client_app.models.resolution import ResolvedServer
+from mcp_client_app.models.servers import ServerConfig
+from mcp_client_app.models.workers import ServerState, WorkerProcess
+
+__all__ = ["ResolvedServer", "ServerConfig", "ServerState", "ToolCall", "WorkerProcess"]
