@@ -1,0 +1,386 @@
+"""Opens HTTP connections: the only module that does, and the only one that knows aiohttp.
+
+An ``HttpClient`` belongs to one connection: its cookies and sockets are shared with nobody.
+It keeps the URL policy on the URL and on every socket, follows only redirects that stay at
+the server, and turns every failure of the network into an exception of ours. It sets no
+time limit: deadlines belong to the callers. It knows nothing of MCP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+
+import aiohttp
+
+from mcp_client_app.client.exchange import Exchange
+from mcp_client_app.client.http_setup import checked_headers, find_proxy, shared_tls_context
+from mcp_client_app.client.redirects import REDIRECTS, follow
+from mcp_client_app.client.url_policy import AddressGuard, check_url
+from mcp_client_app.datatypes import UrlPolicy, safe_url
+from mcp_client_app.exceptions import (
+    ConfigurationError,
+    ConnectionLostError,
+    MCPClientError,
+    ResultTooLargeError,
+    ServerUnavailableError,
+    TransportError,
+)
+
+__all__ = ["HttpClient", "Response", "check_url"]
+
+MAX_REDIRECTS = 3
+MAX_HEADER_SIZE = 65_536
+"""Longer than aiohttp's default: policies and cookies of gateways grow large."""
+KEEPALIVE_SECONDS = 15.0
+"""Short on purpose: a request on a connection that the server is just closing may be lost."""
+LINGER_SECONDS = 1.0
+LINGER_SIZE = 65_536
+USER_AGENT = "django-mcp-client-app"
+
+
+class Response:
+    """The answer to one request; valid inside the ``async with`` that gave it."""
+
+    def __init__(self, client: HttpClient, answer: aiohttp.ClientResponse, exchange: Exchange) -> None:
+        self._client = client
+        self._answer = answer
+        self._exchange = exchange
+        self._lingers = False
+        self.status = answer.status
+        self.content_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        """The media type in lower case, without parameters; empty if the server named none."""
+
+    def header(self, name: str) -> str | None:
+        """Return the header of this name, in any case, or None."""
+        return self._answer.headers.get(name)
+
+    async def read_chunk(self) -> bytes:
+        """Return the next piece of the decoded body as soon as there is one; empty at its end.
+
+        Raises:
+            TransportError: The connection broke before the body was complete.
+        """
+        with self._client.translated(self._exchange):
+            return await self._answer.content.readany()
+
+    async def read(self, limit: int) -> bytes:
+        """Return the whole decoded body.
+
+        Raises:
+            ResultTooLargeError: It is larger than ``limit`` bytes.
+            TransportError: The connection broke before the body was complete.
+        """
+        parts: list[bytes] = []
+        size = 0
+        while chunk := await self.read_chunk():
+            parts.append(chunk)
+            size += len(chunk)
+            if size > limit:
+                raise ResultTooLargeError(
+                    f"The answer of {self._client.server!r} is larger than {limit} bytes.",
+                    server=self._client.server,
+                    limit=limit,
+                    size=size,
+                )
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def read_beginning(self, limit: int) -> bytes:
+        """Return at most ``limit`` bytes of the body, fewer if it breaks off."""
+        body = bytearray()
+        with contextlib.suppress(MCPClientError):
+            while len(body) < limit and (chunk := await self.read_chunk()):
+                body += chunk
+        return bytes(body[:limit])
+
+    def finish(self) -> None:
+        """Let the rest, which is not wanted, come in behind the scenes: its connection can serve again."""
+        if not self._answer.content.at_eof():
+            self._lingers = True
+            self._client.linger(self._answer)
+
+    def leave(self) -> None:
+        """Give the connection back, or close it if the body was not read to its end."""
+        if self._answer.content.at_eof():
+            self._answer.release()
+        elif not self._lingers:
+            self._answer.close()
+
+
+class HttpClient:
+    """Sends requests to one URL. Must be made on the loop that uses it, and closed there."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        server: str,
+        policy: UrlPolicy | None = None,
+        headers: Mapping[str, str] | None = None,
+        trust_env: bool = False,
+        tls: ssl.SSLContext | None = None,
+        on_connected: Callable[[], None] | None = None,
+    ) -> None:
+        """Check the configuration; nothing is sent yet.
+
+        Args:
+            url: Where every request goes, as written.
+            server: The name for messages.
+            policy: What may be reached; the default blocks nothing.
+            headers: Sent with every request; values may be secret.
+            trust_env: Use the proxies that the environment names. A proxy resolves names
+                itself, so that an address is then checked only where the URL spells it out.
+            tls: Instead of the context that the process shares.
+            on_connected: Called once, when the first attempt to connect is over, well or badly.
+
+        Raises:
+            ConfigurationError: The URL or a header cannot be used.
+        """
+        self.url = url.strip()
+        self.server = server
+        policy = policy or UrlPolicy()
+        parts = check_url(self.url, policy, server=server)
+        host = parts.hostname or ""
+        self._guard = AddressGuard(host, policy)
+        self._proxy = find_proxy(parts.scheme, host, server=server) if trust_env else None
+        self._on_connected = on_connected
+        self._lingering: set[asyncio.Task[None]] = set()
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0,
+                keepalive_timeout=KEEPALIVE_SECONDS,
+                socket_factory=self._make_socket,
+                ssl=tls or (shared_tls_context() if parts.scheme == "https" else True),
+            ),
+            headers={"user-agent": USER_AGENT, **checked_headers(headers or {}, server=server)},
+            # Cookies of bare addresses are wanted, values go back verbatim: the jar serves one server.
+            cookie_jar=aiohttp.CookieJar(unsafe=True, quote_cookie=False),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            trust_env=False,  # it would read .netrc, too
+            trace_configs=[self._make_trace()],
+            max_line_size=MAX_HEADER_SIZE,
+            max_field_size=MAX_HEADER_SIZE,
+        )
+
+    @contextlib.asynccontextmanager
+    async def request(
+        self,
+        method: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        exchange: Exchange | None = None,
+    ) -> AsyncIterator[Response]:
+        """Send a request and give the response as soon as its headers are there.
+
+        Leaving the block before the body has been read closes the connection.
+
+        Args:
+            method: ``GET``, ``POST`` or ``DELETE``. A POST is never repeated.
+            headers: Override the client's own, whatever their case.
+            body: The content of a POST.
+            exchange: Its ``sent`` is set as soon as a byte of the body may have left.
+
+        Raises:
+            ConfigurationError: The URL policy forbids the address that the name stands for.
+            ServerUnavailableError: No connection could be made; nothing was sent.
+            AuthRequiredError: The server redirects to a login page.
+            TransportError: Broken off before the answer began, or a redirect that is not followed.
+            ConnectionLostError: The client has been closed.
+        """
+        exchange = exchange or Exchange()
+        try:
+            answer = await self._open(method, headers, body, exchange)
+        finally:
+            self._connected()
+        response = Response(self, answer, exchange)
+        try:
+            yield response
+        finally:
+            response.leave()
+
+    async def aclose(self) -> None:
+        """Close all connections. May be called again."""
+        for task in self._lingering:
+            task.cancel()
+        await asyncio.gather(*self._lingering, return_exceptions=True)
+        await self._session.close()
+
+    def linger(self, answer: aiohttp.ClientResponse) -> None:
+        """Read a response to its end, within bounds, in a task of its own."""
+        task = asyncio.create_task(_read_to_end(answer))
+        self._lingering.add(task)
+        task.add_done_callback(self._lingering.discard)
+
+    @contextlib.contextmanager
+    def translated(self, exchange: Exchange) -> Iterator[None]:
+        """Raise every failure of the network as one of our exceptions."""
+        try:
+            yield
+        except MCPClientError:
+            raise
+        except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as error:
+            raise self._fault(error, exchange) from error
+
+    # Inner workings --------------------------------------------------------------------
+
+    async def _open(
+        self, method: str, headers: Mapping[str, str] | None, body: bytes | None, exchange: Exchange
+    ) -> aiohttp.ClientResponse:
+        url = self.url
+        for _ in range(MAX_REDIRECTS + 1):
+            if self._session.closed:
+                raise ConnectionLostError(
+                    f"The connection to {self.server!r} has been closed.", server=self.server, sent=False
+                )
+            with self.translated(exchange):
+                answer = await self._session.request(
+                    method,
+                    url,
+                    headers=headers,
+                    data=body,
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                    trace_request_ctx=exchange,
+                )
+            location = answer.headers.get("location")
+            if answer.status not in REDIRECTS or location is None:
+                return answer
+            answer.close()
+            exchange.sent = False  # who redirects has done nothing yet
+            url = follow(method, url, answer.status, location, server=self.server)
+        raise TransportError(
+            f"The server {self.server!r} redirects more than {MAX_REDIRECTS} times; mend the URL.",
+            server=self.server,
+            status=answer.status,
+            sent=False,
+        )
+
+    def _connected(self) -> None:
+        if self._on_connected is not None:
+            callback, self._on_connected = self._on_connected, None
+            callback()
+
+    def _make_trace(self) -> aiohttp.TraceConfig:
+        async def connected(*_: Any) -> None:
+            self._connected()
+
+        async def sending(_: aiohttp.ClientSession, context: Any, __: Any) -> None:
+            # Called just before bytes of the body (the headers go with them) reach the socket.
+            context.trace_request_ctx.sent = True
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(connected)
+        trace.on_request_chunk_sent.append(sending)
+        return trace
+
+    def _make_socket(self, info: Any) -> socket.socket:
+        """Make the socket for one resolved address: the place where no spelling hides the target."""
+        family, kind, protocol, _, address = info
+        if self._proxy is None and self._guard.forbids(str(address[0])):
+            raise _BlockedAddressError
+        sock = socket.socket(family, kind, protocol)
+        # A peer that vanished without a word is noticed within two minutes, also on an idle event
+        # stream, which no timer of ours ends.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+            if hasattr(socket, option):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        return sock
+
+    def _fault(self, error: Exception, exchange: Exchange) -> MCPClientError:
+        """Find our exception for one of aiohttp's or the system's."""
+        if isinstance(error, aiohttp.ClientConnectorError) and isinstance(
+            error.os_error, _BlockedAddressError
+        ):
+            return ConfigurationError(
+                f"The URL policy blocks the address of {safe_url(self.url)!r}.",
+                server=self.server,
+                field="url",
+            )
+        if isinstance(error, aiohttp.InvalidURL):
+            return ConfigurationError("The URL is malformed.", server=self.server, field="url")
+        if (why := _why_unreachable(error)) is not None:
+            return ServerUnavailableError(
+                f"The server {self.server!r} cannot be reached: {safe_url(self.url)} {why}.",
+                server=self.server,
+            )
+        return TransportError(
+            f"The server {self.server!r} ({safe_url(self.url)}) {_how_broken(error)}.",
+            server=self.server,
+            sent=exchange.sent,
+        )
+
+
+class _BlockedAddressError(OSError):
+    """The policy forbids the address. An ``OSError``, so that other addresses of the name are tried."""
+
+    def __init__(self) -> None:
+        # One text for all: aiohttp keeps the class only if all failures read alike.
+        super().__init__(errno.EPERM, "The URL policy blocks this address")
+
+
+def _why_unreachable(error: Exception) -> str | None:
+    """Say why no connection came about; None if there was one."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "has a host name that could not be resolved"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        cause = error.certificate_error
+        return f"has a TLS certificate that is not valid: {getattr(cause, 'verify_message', '') or cause}"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        reason = getattr(error.os_error, "reason", None) or "handshake failed"
+        return f"does not agree on TLS ({str(reason).replace('_', ' ').lower()})"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"is behind a proxy that refused the connection (HTTP {error.status})"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"is behind a proxy that {_refusal(error.os_error)}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _refusal(error.os_error)
+    if isinstance(error, RuntimeError):
+        # No thread can be started for the look-up of the name any more.
+        return "was not tried, because this process is ending"
+    return None
+
+
+def _refusal(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED:
+        return "refused the connection"
+    if error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
+        return "is unreachable from here"
+    if error.errno == errno.ETIMEDOUT:
+        return "did not answer"
+    return f"failed ({error.strerror or type(error).__name__})"
+
+
+def _how_broken(error: Exception) -> str:
+    """Say what went wrong on a connection that had come about."""
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "broke off in the middle of its answer"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "closed the connection without an answer"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "answered with malformed HTTP"
+    if isinstance(error, ValueError):
+        return "was not asked: the request cannot be written as HTTP"
+    return "reset the connection"
+
+
+async def _read_to_end(answer: aiohttp.ClientResponse) -> None:
+    """Read what is left, so that the connection is kept; close it if that is much or takes long."""
+    size = 0
+    try:
+        async with asyncio.timeout(LINGER_SECONDS):
+            while size < LINGER_SIZE and (chunk := await answer.content.readany()):
+                size += len(chunk)
+    except (aiohttp.ClientError, OSError):
+        pass  # the answer has been used already
+    finally:
+        if answer.content.at_eof():
+            answer.release()
+        else:
+            answer.close()
