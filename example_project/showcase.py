@@ -13,6 +13,7 @@ from django.core.management import call_command
 
 from example_project import tour
 from example_project.bundled import WeatherServer, load_bundled_servers
+from example_project.settings import VAR_DIR
 from example_project.tables import table
 from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import ServerStatus
@@ -37,7 +38,7 @@ def run(*, serve_on: tuple[str, int] | None) -> int:
     call_command("migrate", verbosity=0)
     print(f"  database  {settings.DATABASES['default']['NAME']}")
     _make_login()
-    loaded = load_bundled_servers(settings.VAR_DIR)
+    loaded = load_bundled_servers(VAR_DIR)
     print(f"  servers   {', '.join(loaded) + ' loaded' if loaded else 'all there already'}")
     with WeatherServer() as weather:
         print(f"  weather   {weather.url}")

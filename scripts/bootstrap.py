@@ -18,7 +18,6 @@ from pathlib import Path
 
 MINIMUM = (3, 11)
 TAIL = 25
-SHOWN = {"Collecting": "fetching", "Building": "building", "Installing": "installing"}
 
 
 def main() -> int:
@@ -61,7 +60,7 @@ def _works(python: Path) -> bool:
 
 
 def _pip_install(python: Path, requirement: str) -> int:
-    command = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    command: list[str | Path] = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     if not _cache_is_writable():
         # pip would say so in a warning, once for each call.
         command.append("--no-cache-dir")
@@ -99,16 +98,15 @@ class _Progress:
         self._live = sys.stdout.isatty()
 
     def see(self, line: str) -> None:
-        words = line.split()
-        if len(words) < 2 or words[0] not in SHOWN:
-            return
-        self._count += words[0] == "Collecting"
-        if self._live:
-            print(f"\r\033[K  {SHOWN[words[0]]} {words[1][:50]} ({self._count})", end="", flush=True)
-        elif words[0] == "Installing":
-            print(f"  installing {self._count} packages", flush=True)
-        elif words[0] == "Collecting" and self._count % 20 == 0:
-            print(f"  {self._count} packages found", flush=True)
+        if line.startswith("Collecting "):
+            self._count += 1
+            if self._live or self._count % 20 == 0:
+                self._show(f"{self._count} packages found")
+        elif line.startswith("Installing collected packages"):
+            self._show(f"installing {self._count} packages")
+
+    def _show(self, text: str) -> None:
+        print(f"\r\033[K  {text}" if self._live else f"  {text}", end="" if self._live else "\n", flush=True)
 
     def end(self) -> None:
         if self._live:

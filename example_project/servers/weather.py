@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import hashlib
+import os
 import signal
 import socket
 import sys
@@ -128,7 +129,7 @@ async def _serve(listener: socket.socket, *, until_stdin_closes: bool) -> None:
         loop = asyncio.get_running_loop()
 
         def drain() -> None:
-            if not sys.stdin.buffer.raw.read(4096):  # type: ignore[attr-defined]  # typeshed: BinaryIO
+            if not os.read(sys.stdin.fileno(), 4096):
                 loop.remove_reader(sys.stdin)
                 web.should_exit = True
 

@@ -181,7 +181,7 @@ def explain(tool: str, language: str = "English") -> str:
     return f"Explain in {language} what a {tool} is for and how to use it safely."
 
 
-@server.completion()
+@server.completion()  # type: ignore[no-untyped-call, untyped-decorator]  # the SDK leaves it untyped
 async def complete(
     ref: PromptReference | ResourceTemplateReference,
     argument: CompletionArgument,
