@@ -1,0 +1,1 @@
+"""Tests against published servers: real ones that others wrote, installed from npm and PyPI."""
