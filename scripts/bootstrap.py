@@ -68,7 +68,7 @@ def _pip_install(python: Path, requirement: str) -> int:
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    assert process.stdout is not None  # noqa: S101
+    assert process.stdout is not None
     tail: deque[str] = deque(maxlen=TAIL)
     progress = _Progress()
     with process.stdout as lines:

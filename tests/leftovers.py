@@ -41,6 +41,25 @@ def child_pids() -> list[int]:
     return [pid for pid in found if "multiprocessing.resource_tracker" not in _command(pid)]
 
 
+def descendants(pid: int) -> set[int]:
+    """Return the processes that ``pid`` has started, and those that these have started."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found: set[int] = set()
+    level = {pid}
+    while level:
+        level = {child for child, parent in parents.items() if parent in level} - found
+        found |= level
+    return found
+
+
+def survivors(pids: set[int]) -> list[str]:
+    """Describe those of ``pids``, processes of others, that do not end in time."""
+    return [f"process {pid}: {_command(pid)}" for pid in sorted(pids) if not _ends(pid)]
+
+
 def descriptors() -> Counter[str]:
     """Count what the open descriptors of this process point to."""
     gc.collect()

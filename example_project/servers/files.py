@@ -169,7 +169,8 @@ def build(directory: Directory) -> MCPServer:
 
 def _read(file: Path, shown: str) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        # Not read_text(): it would turn the ends of lines into others.
+        return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
         raise RefusedError(f"The file {shown!r} is not UTF-8 text.") from None
 
