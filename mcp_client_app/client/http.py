@@ -354,6 +354,8 @@ def _refusal(error: OSError) -> str:
         return "is unreachable from here"
     if error.errno == errno.ETIMEDOUT:
         return "did not answer"
+    if isinstance(error, ConnectionResetError):
+        return "closed the connection at once"
     return f"failed ({error.strerror or type(error).__name__})"
 
 
