@@ -6,6 +6,7 @@ their defaults, and the unknown keys of an earlier import. Literal secrets are n
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -75,8 +76,16 @@ def _entry(server: Mapping[str, Any]) -> dict[str, Any]:
         # The label of a server that was never renamed is its name.
         if value != default and not (name == "label" and value == server["name"]):
             entry[name] = value
+    if len(server["command"].split()) > 1:
+        entry |= _unmistakable(server["command"], server["args"])
     if entry.pop("enabled", True) is False:
         # The word that other clients know.
         entry["disabled"] = True
     # Our own keys win: an unknown key is one that had no meaning when it was imported.
     return {**without_secrets_json(dict(server["extra"])), **entry}
+
+
+def _unmistakable(command: str, args: list[str]) -> dict[str, Any]:
+    """Write a program with white space in its name so that no import takes it for a command line."""
+    has_directory = any(separator in command.split()[0] for separator in "/\\")
+    return {"command": command if has_directory else shlex.quote(command), "args": args}

@@ -222,7 +222,7 @@ class Migration(migrations.Migration):
                     "idle_timeout",
                     models.FloatField(
                         blank=True,
-                        help_text="Seconds until an unused process is stopped; its next use starts it. 0 = never.",
+                        help_text="Seconds until an unused process is stopped; 0 = never.",
                         null=True,
                         validators=[mcp_client_app.validators.validate_seconds],
                         verbose_name="idle time",

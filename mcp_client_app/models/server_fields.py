@@ -137,7 +137,7 @@ class ServerFields(RevisedModel):
         null=True,
         blank=True,
         validators=[validators.validate_seconds],
-        help_text=_("Seconds until an unused process is stopped; its next use starts it. 0 = never."),
+        help_text=_("Seconds until an unused process is stopped; 0 = never."),
     )
     max_concurrency = models.PositiveIntegerField(
         _("calls at once"), null=True, blank=True, help_text=_("Further calls wait; 0 = no limit.")

@@ -22,6 +22,8 @@ __all__ = ["STRICT_NAMES", "server_errors"]
 STRICT_NAMES: Final = tuple(option.name for option in fields(StrictOptions))
 
 _PROCESS_FIELDS: Final = ("command", "args", "env", "cwd", "inherited_names")
+_LISTS: Final = ("args", "inherited_names", "strict", "blocked_tools")
+_OBJECTS: Final = ("env", "headers", "extra")
 _HTTP_FIELDS: Final = ("url", "headers")
 _OWN_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     Transport.STDIO: _PROCESS_FIELDS,
@@ -39,6 +41,7 @@ class _Errors(dict[str, list[ValidationError]]):
 def server_errors(row: ServerFields) -> dict[str, list[ValidationError]]:
     """Return what is wrong, by field; empty if nothing is. The fields' own validators have run."""
     errors = _Errors()
+    _check_kinds(row, errors)
     if row.transport in _OWN_FIELDS:
         _check_required(row, errors)
         _check_irrelevant(row, errors)
@@ -46,6 +49,18 @@ def server_errors(row: ServerFields) -> dict[str, list[ValidationError]]:
     _check_options(row, errors)
     _check_references(row, errors)
     return errors
+
+
+def _check_kinds(row: ServerFields, errors: _Errors) -> None:
+    # Django runs no validators on an empty value, and to it an empty list is as good as an empty object.
+    for field in _LISTS:
+        if not isinstance(getattr(row, field), list):
+            errors.add(field, _("Give a list; it may be empty."), "list")
+    if row.allowed_tools is not None and not isinstance(row.allowed_tools, list):
+        errors.add("allowed_tools", _("Give a list or null."), "list")
+    for field in _OBJECTS:
+        if not isinstance(getattr(row, field), dict):
+            errors.add(field, _("Give an object; it may be empty."), "object")
 
 
 def _check_required(row: ServerFields, errors: _Errors) -> None:
@@ -79,7 +94,7 @@ def _check_in_process(row: ServerFields, errors: _Errors) -> None:
 
 
 def _check_options(row: ServerFields, errors: _Errors) -> None:
-    if not isinstance(row.strict, list) or not set(map(str, row.strict)) <= set(STRICT_NAMES):
+    if isinstance(row.strict, list) and not set(map(str, row.strict)) <= set(STRICT_NAMES):
         errors.add("strict", _("Choose among: %(names)s."), "strict", names=", ".join(STRICT_NAMES))
     if row.link in ("", "own", "stock"):
         return
