@@ -131,4 +131,7 @@ def _run(command: list[str | Path], *, cwd: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"Failed with status {error.returncode}: {' '.join(map(str, error.cmd))}")
