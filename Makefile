@@ -19,7 +19,7 @@ SOURCES := mcp_client_app tests example_project scripts manage.py
 COVERAGE := --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage lint types imports docs package format clean nightly
+.PHONY: help run demo test coverage lint types imports docs package published format clean nightly
 
 help: ## Print this list.
 	@echo "Targets:"
@@ -53,6 +53,9 @@ docs: $(INSTALLED_DEV) ## Build the documentation into site/.
 
 package: $(INSTALLED_DEV) ## Build the distributions and prove the wheel alone in a fresh environment.
 	@$(PY) scripts/check_wheel.py
+
+published: $(INSTALLED_DEV) ## Install the published servers (npm, PyPI) that some tests drive.
+	@$(PY) scripts/install_published.py
 
 format: $(INSTALLED_DEV) ## Format the code and mend what can be mended.
 	@$(BIN)/ruff check --fix $(SOURCES)
