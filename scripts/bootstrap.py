@@ -103,7 +103,7 @@ class _Progress:
             if self._live or self._count % 20 == 0:
                 self._show(f"{self._count} packages found")
         elif line.startswith("Installing collected packages"):
-            self._show(f"installing {self._count} packages")
+            self._show(f"installing {line.count(',') + 1} packages")
 
     def _show(self, text: str) -> None:
         print(f"\r\033[K  {text}" if self._live else f"  {text}", end="" if self._live else "\n", flush=True)
