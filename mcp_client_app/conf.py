@@ -234,8 +234,6 @@ _WORDS: Final[Mapping[Any, str]] = {
 
 def _describe(hint: Any) -> str:
     origin = get_origin(hint)
-    if origin is Annotated:
-        return _describe(get_args(hint)[0])
     if origin in (Union, types.UnionType):
         return " or ".join(_describe(choice) for choice in get_args(hint))
     if origin is list:

@@ -114,6 +114,13 @@ def test_what_was_read_otherwise_than_written_is_a_warning(settings):
     assert list(found()) == ["W002"]
 
 
+def test_a_server_is_not_judged_by_settings_that_are_wrong_themselves(settings):
+    settings.MCP_CLIENT_SERVERS = {"a": {"command": "x"}}
+    settings.MCP_CLIENT_ALLOW_STDIO = "yes"
+
+    assert list(found()) == ["E001"]
+
+
 def test_one_server_without_a_name_is_an_error(settings):
     settings.MCP_CLIENT_SERVERS = {"command": "npx"}
 
@@ -160,12 +167,20 @@ def test_what_deserves_a_second_thought_in_deployment(deployed, name, value, war
         {"type": "http", "url": "https://h/", "headers": {"X": "y"}},
         {"type": "http", "url": "http://localhost:3000/", "headers": {"X": "y"}},
         {"type": "http", "url": "http://h/"},
+        {"command": "x"},
     ],
 )
 def test_headers_that_others_cannot_read_are_no_reason_to_warn(deployed, entry):
+    deployed.MCP_CLIENT_ALLOW_STDIO = True
     deployed.MCP_CLIENT_SERVERS = {"a": entry}
 
-    assert found(deploy=True) == {}
+    assert list(found(deploy=True)) == ["W010"]
+
+
+def test_a_url_that_cannot_be_read_is_an_error_and_nothing_more(deployed):
+    deployed.MCP_CLIENT_SERVERS = {"a": {"type": "http", "url": "http://[", "headers": {"X": "y"}}}
+
+    assert list(found(deploy=True)) == ["E003"]
 
 
 def test_private_networks_may_be_blocked_instead_of_naming_hosts(deployed):

@@ -450,9 +450,9 @@ def test_a_saver_with_the_permission_grants_what_the_row_refers_to():
 
 def test_nothing_is_granted_to_a_row_that_refers_to_nothing():
     row = server(env={"A": "x"})
-    row.judge_references(saver_may=True)
-
-    assert not row.may_reference_environment
+    for saver_may in (True, False):
+        row.judge_references(saver_may=saver_may)
+        assert not row.may_reference_environment
 
 
 @pytest.mark.django_db
