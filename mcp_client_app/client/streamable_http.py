@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -41,7 +40,7 @@ from mcp_client_app.exceptions import (
     TransportError,
 )
 
-__all__ = ["HttpDispatcher", "Trace"]
+__all__ = ["HttpDispatcher"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +51,6 @@ COURTESY_SECONDS = 5.0
 """For telling the server that a request was given up."""
 TERMINATION_SECONDS = 3.0
 """For ending the session when closing."""
-
-Trace = Callable[[str, Any], None]
-"""Is shown each frame: ``"sent"`` or ``"received"``, and the message. The frame may hold secrets."""
 
 
 class HttpDispatcher(BaseDispatcher):
@@ -72,7 +68,6 @@ class HttpDispatcher(BaseDispatcher):
         max_frame_size: int,
         queue_size: int = 1000,
         resume_delay: float = 1.0,
-        trace: Trace | None = None,
     ) -> None:
         """Take over ``client``: it is closed by ``aclose``.
 
@@ -84,7 +79,6 @@ class HttpDispatcher(BaseDispatcher):
             max_frame_size: Bytes of a decoded body, or of one event.
             queue_size: Notifications that may wait for the session.
             resume_delay: Seconds before a stream is taken up again, if the server names no time.
-            trace: Is shown every frame.
         """
         super().__init__(server=spec.name, repairer=repairer, queue_size=queue_size)
         self._strict_parsing = spec.strict.parse_errors
@@ -92,7 +86,6 @@ class HttpDispatcher(BaseDispatcher):
         self._client = client
         self._max_frame_size = max_frame_size
         self._resume_delay = resume_delay
-        self._trace = trace
         self._session = HttpSession(spec.name, spec.strict)
         self._faults = FaultReader(spec.name, lambda text: redactor(self._session.redact(text)))
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -158,11 +151,6 @@ class HttpDispatcher(BaseDispatcher):
             self._post_courtesy({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
         )
 
-    def _receive(self, message: Any, size: int = 0) -> None:
-        if self._trace is not None:
-            self._trace("received", message)
-        super()._receive(message, size)
-
     def _spawn(self, coroutine: Any) -> None:
         """Run something in the background that ends at the latest when the link is closed."""
         task = asyncio.ensure_future(coroutine)
@@ -179,8 +167,6 @@ class HttpDispatcher(BaseDispatcher):
     def _post(
         self, message: dict[str, Any], opts: CallOptions, exchange: Exchange | None = None
     ) -> AbstractAsyncContextManager[Response]:
-        if self._trace is not None:
-            self._trace("sent", message)
         headers = self._session.post_headers(opts.get("headers"))
         return self._client.request(
             "POST", headers=headers, body=json_codec.dumps(message), exchange=exchange
@@ -249,9 +235,11 @@ class HttpDispatcher(BaseDispatcher):
                 ) as response:
                     if response.status >= 300:
                         refusal = await read_refusal(response)
-                        if refusal.is_final:
-                            self._take_refusal(refusal, pending)
+                        if self._session.session_id is not None and refusal.ends_session():
+                            self._lose_session(refusal.status)  # the request itself may have run
                             return
+                        if refusal.is_final:
+                            break
                     elif await self._take_stream(response, parser, pending):
                         return
             except (TransportError, ServerUnavailableError) as error:
@@ -325,7 +313,7 @@ class HttpDispatcher(BaseDispatcher):
     async def _post_courtesy(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(COURTESY_SECONDS):
-                await self._send_message(message, {})
+                await self._tell(message, {})
 
     # The session -----------------------------------------------------------------------
 

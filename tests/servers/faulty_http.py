@@ -56,6 +56,7 @@ class FaultyHttp:
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: list[Reply] = []
+        self._streams = 0
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
@@ -86,6 +87,11 @@ class FaultyHttp:
     def received(self, wanted: str) -> list[Request]:
         return [item for item in self.requests if wanted in (item.rpc_method, item.method)]
 
+    async def opened(self, count: int) -> None:
+        """Wait until the client has opened the GET stream so many times."""
+        async with asyncio.timeout(10), self._news:
+            await self._news.wait_for(lambda: self._streams >= count)
+
     async def push(self, message: Any, **options: Any) -> None:
         """Send an event on the open GET stream."""
         await self._open[-1].event(message, **options)
@@ -94,8 +100,11 @@ class FaultyHttp:
         """Break the open GET stream off."""
         self._open.pop().reset()
 
-    def keep_stream(self, reply: Reply) -> None:
+    async def keep_stream(self, reply: Reply) -> None:
         self._open.append(reply)
+        self._streams += 1
+        async with self._news:
+            self._news.notify_all()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -109,7 +118,7 @@ class FaultyHttp:
             pass  # the client went away, or the test is over
         finally:
             writer.close()
-            with contextlib.suppress(ConnectionError, ssl.SSLError):
+            with contextlib.suppress(ConnectionError, ssl.SSLError, asyncio.CancelledError):
                 await writer.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
@@ -184,7 +193,7 @@ async def plain(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 
 @scenario("status")
-@scenario("status_everywhere", on="POST")
+@scenario("get_status", on="GET")
 async def status(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     options = peer.options
     await reply.send(
@@ -231,7 +240,6 @@ async def big_json(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 
 @scenario("reset")
-@scenario("reset_everywhere", on="POST")
 async def reset(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     reply.reset()
 
@@ -367,7 +375,7 @@ async def get_stream(peer: FaultyHttp, request: Request, reply: Reply) -> None:
         return
     await reply.stream()
     await reply.event(event_id=f"g{len(peer.received('GET'))}", retry=peer.options.get("retry", 20))
-    peer.keep_stream(reply)
+    await peer.keep_stream(reply)
     await peer.go_on.wait()
 
 
