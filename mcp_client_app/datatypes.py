@@ -10,7 +10,7 @@ import enum
 import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, Generic, TypeVar
@@ -199,6 +199,21 @@ class ServerSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "transport", Transport(self.transport))
         object.__setattr__(self, "mode", ProtocolMode(self.mode))
+
+    @cached_property
+    def link_key(self) -> ServerSpec:
+        """Two specs with equal keys can share a live link: they differ in filters and limits only."""
+        return replace(
+            self,
+            revision=0,
+            list_timeout=0,
+            call_timeout=0,
+            idle_timeout=0,
+            max_result_size=0,
+            auto_reconnect=True,
+            trust_annotations=False,
+            filter=ToolFilter(),
+        )
 
     @cached_property
     def target(self) -> str:

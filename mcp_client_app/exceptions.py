@@ -177,7 +177,9 @@ class UnknownResourceError(MCPClientError, LookupError):
 
     code = "unknown_resource"
 
-    def __init__(self, message: str | None = None, *, server: str | None = None, uri: str | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, server: str | None = None, uri: str | None = None
+    ) -> None:
         super().__init__(message, server=server)
         self.uri = uri
 
@@ -190,7 +192,9 @@ class UnknownPromptError(MCPClientError, LookupError):
 
     code = "unknown_prompt"
 
-    def __init__(self, message: str | None = None, *, server: str | None = None, prompt: str | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, server: str | None = None, prompt: str | None = None
+    ) -> None:
         super().__init__(message, server=server)
         self.prompt = prompt
 
@@ -250,7 +254,9 @@ class ToolBlockedError(MCPClientError):
 
     code = "tool_blocked"
 
-    def __init__(self, message: str | None = None, *, server: str | None = None, tool: str | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, server: str | None = None, tool: str | None = None
+    ) -> None:
         super().__init__(message, server=server)
         self.tool = tool
 

@@ -29,7 +29,9 @@ def _call(callback: Callback) -> None:
 class CallbackExecutor:
     """``post`` from any thread; callbacks of one key never overlap and never overtake each other."""
 
-    def __init__(self, *, threads: int, queue_size: int, around: Callable[[Callback], None] | None = None) -> None:
+    def __init__(
+        self, *, threads: int, queue_size: int, around: Callable[[Callback], None] | None = None
+    ) -> None:
         self._limit = max(1, threads)
         self._queue_size = max(1, queue_size)
         self._around = around or _call

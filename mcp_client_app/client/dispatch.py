@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,9 +92,7 @@ class DispatchContext:
     ) -> None:
         await self._dispatcher.notify(method, params, opts)
 
-    async def progress(
-        self, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Client-to-server progress does not exist in the eras spoken here."""
 
 
@@ -113,6 +111,8 @@ class BaseDispatcher:
         self.noise_count = 0
         self.noise_last = ""
         self.dropped_notifications = 0
+        self.trace: Callable[[str, Any], None] | None = None
+        """Called with ``->`` or ``<-`` and each message; for debugging."""
         self._next_id = 0
         self._pending: dict[RequestId, Pending] = {}
         self._serving: dict[RequestId, asyncio.Task[None]] = {}
@@ -124,9 +124,7 @@ class BaseDispatcher:
 
     # What a transport supplies ---------------------------------------------------------
 
-    async def _send_request(
-        self, message: dict[str, Any], pending: Pending, opts: CallOptions
-    ) -> None:
+    async def _send_request(self, message: dict[str, Any], pending: Pending, opts: CallOptions) -> None:
         """Send the request and set ``pending.exchange.sent`` as soon as a byte may have left.
 
         May return before the answer is there (``_receive`` or ``_settle`` brings it) or
@@ -188,8 +186,7 @@ class BaseDispatcher:
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params:
             message["params"] = dict(params)
-        if self.failure is None:
-            await self._send_message(message, opts or {})
+        await self._tell(message, opts or {})
 
     async def run(
         self,
@@ -225,6 +222,8 @@ class BaseDispatcher:
 
     def _receive(self, message: Any, size: int = 0) -> None:
         """Route one decoded message. Never raises: a bad message costs itself only."""
+        if self.trace is not None:
+            self.trace("<-", message)
         if not isinstance(message, dict):
             self._note_noise(f"not a JSON-RPC message: {str(message)[:200]}")
             return
@@ -319,9 +318,7 @@ class BaseDispatcher:
         self._serving[key] = task
         task.add_done_callback(lambda _: self._serving.pop(key, None))
 
-    async def _serve_one(
-        self, request_id: RequestId, method: str, params: dict[str, Any] | None
-    ) -> None:
+    async def _serve_one(self, request_id: RequestId, method: str, params: dict[str, Any] | None) -> None:
         assert self._on_request is not None
         try:
             result = await self._on_request(DispatchContext(self, request_id), method, params)
@@ -333,15 +330,19 @@ class BaseDispatcher:
             logger.exception("The handler of %r of %r failed.", method, self.server)
             await self._answer_error(request_id, INTERNAL_ERROR, "The client failed to answer.")
         else:
-            await self._send_message({"jsonrpc": "2.0", "id": request_id, "result": result}, {})
+            await self._tell({"jsonrpc": "2.0", "id": request_id, "result": result}, {})
 
-    async def _answer_error(
-        self, request_id: RequestId, code: int, message: str, data: Any = None
-    ) -> None:
+    async def _answer_error(self, request_id: RequestId, code: int, message: str, data: Any = None) -> None:
         error: dict[str, Any] = {"code": code, "message": message}
         if data is not None:
             error["data"] = data
-        await self._send_message({"jsonrpc": "2.0", "id": request_id, "error": error}, {})
+        await self._tell({"jsonrpc": "2.0", "id": request_id, "error": error}, {})
+
+    async def _tell(self, message: dict[str, Any], opts: CallOptions) -> None:
+        if self.failure is None:
+            if self.trace is not None:
+                self.trace("->", message)
+            await self._send_message(message, opts)
 
     # Inner workings --------------------------------------------------------------------
 
@@ -368,6 +369,8 @@ class BaseDispatcher:
             params["_meta"] = {**(params.get("_meta") or {}), "progressToken": pending.request_id}
         if params:
             message["params"] = params
+        if self.trace is not None:
+            self.trace("->", message)
         await self._send_request(message, pending, opts)
         return await pending.future
 

@@ -113,7 +113,9 @@ def _resource(item: dict[str, Any], key: str, notes: list[str]) -> str | None:
     label = f"resource {item[key]!r}"
     if not isinstance(item.get("name"), str):
         item["name"] = item[key]
-    _drop(item, label, notes, description=str, title=str, mimeType=str, annotations=dict, _meta=dict, icons=list)
+    _drop(
+        item, label, notes, description=str, title=str, mimeType=str, annotations=dict, _meta=dict, icons=list
+    )
     if isinstance(item.get("size"), bool) or not isinstance(item.get("size", 0), int):
         del item["size"]
         notes.append(f"{label}: its size is no integer")

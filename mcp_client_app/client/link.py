@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_client_app.client.redaction import Redactor
+from mcp_client_app.client.loop import LoopThread
 from mcp_client_app.client.reaper import Reaper
+from mcp_client_app.client.redaction import Redactor
 from mcp_client_app.client.starts import StartSlots
 from mcp_client_app.datatypes import ManagerOptions, ProtocolMode, ServerSpec
 from mcp_client_app.exceptions import MCPClientError
@@ -43,6 +44,8 @@ class LinkContext:
     on_notification: Callable[[str, Mapping[str, Any]], None] = lambda method, params: None
     """Called on the loop, in order; must not block or raise."""
     on_stderr: Callable[[str], None] = lambda line: None
+    in_process_thread: Callable[[], LoopThread] | None = None
+    """Returns the loop thread of in-process servers, started on first use."""
     input_handlers: Mapping[str, InputHandler] = field(default_factory=dict)
     """By method: ``elicitation/create``, ``sampling/createMessage``, ``roots/list``. A handler declares the capability."""
 
@@ -88,6 +91,8 @@ class Link(abc.ABC):
         self.failure: MCPClientError | None = None
         """Why it is down."""
         self.handshake: Handshake | None = None
+        self.hurry = False
+        """Set before ``close`` when the server never became ready: nothing is worth waiting for."""
         self.repairs: list[str] = []
         """What was mended in the handshake."""
 
@@ -125,6 +130,10 @@ class Link(abc.ABC):
     def diagnostics(self) -> Diagnostics:
         """Return what is known about the link's health."""
         return Diagnostics()
+
+    def give_up(self, failure: MCPClientError) -> None:
+        """Count as down from now on."""
+        self._down(failure)
 
     def kill_now(self) -> None:
         """Let go of everything at once, without waiting: for the exit path."""

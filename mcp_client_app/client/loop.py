@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import inspect
 import logging
 import os
 import threading
@@ -22,13 +23,15 @@ from mcp_client_app.exceptions import AsyncContextError, ManagerClosedError
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["LoopThread", "forbid_running_loop"]
+__all__ = ["EventRelay", "LoopThread", "forbid_running_loop"]
 
 T = TypeVar("T")
 Start = Callable[[], Coroutine[Any, Any, T]]
 
 GRACE = 10.0
-"""Seconds that a thread waits beyond a job's own deadline, should the loop be stuck."""
+"""Seconds that stopping waits for the thread, and for tasks that do not want to end."""
+LOOK = 5.0
+"""Seconds after which a waiting thread looks whether the loop still lives."""
 
 
 def forbid_running_loop(verb: str) -> None:
@@ -98,9 +101,60 @@ class _Job(Generic[T]):
             self._notify()
 
     def outcome(self) -> T:
+        if isinstance(self.error, asyncio.CancelledError):
+            raise ManagerClosedError  # nobody else cancels a job that is still waited for
         if self.error is not None:
             raise self.error
         return self.result  # type: ignore[return-value]  # None only where T allows it
+
+
+class _Latch:
+    """A one-shot event on a raw lock: cheaper than ``threading.Event``."""
+
+    __slots__ = ("_lock", "set")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        self.set = self._lock.release
+
+    def wait(self, timeout: float) -> bool:
+        return self._lock.acquire(timeout=timeout)
+
+    def clear(self) -> None:
+        """Never needed: without events, a latch is set once."""
+
+
+class EventRelay:
+    """Carries events of a running job to the thread or loop that waits for it, oldest dropped first."""
+
+    def __init__(self, deliver: Callable[[Any], Any], size: int = 1000) -> None:
+        self._deliver = deliver
+        self._events: deque[Any] = deque(maxlen=size)
+        self.wake: Callable[[], None] = lambda: None
+
+    def put(self, event: Any) -> None:
+        """Queue an event; on the manager's loop."""
+        self._events.append(event)
+        self.wake()
+
+    def deliver(self) -> None:
+        """Call the callback with each event, in this thread; its failures are logged, not raised."""
+        while self._events:
+            try:
+                self._deliver(self._events.popleft())
+            except Exception:
+                logger.exception("A progress callback failed.")
+
+    async def adeliver(self) -> None:
+        """Do the same on the caller's loop; the callback may be a coroutine function."""
+        while self._events:
+            try:
+                outcome = self._deliver(self._events.popleft())
+                if inspect.isawaitable(outcome):
+                    await outcome
+            except Exception:
+                logger.exception("A progress callback failed.")
 
 
 class _Outbox:
@@ -170,47 +224,48 @@ class LoopThread:
         while self._inbox:
             self._inbox.popleft()()
 
-    def run(self, start: Start[T], *, deadline: float | None = None) -> T:
-        """Run a coroutine on the loop and wait for it in this thread.
-
-        ``deadline`` (seconds) is the coroutine's own; it only bounds the wait should the loop be stuck.
-        """
-        done = threading.Lock()
-        done.acquire()
-        job = _Job(start, done.release)
+    def run(self, start: Start[T], relay: EventRelay | None = None) -> T:
+        """Run a coroutine on the loop and wait for it in this thread; events of ``relay`` are delivered here."""
+        done = threading.Event() if relay is not None else _Latch()
+        job = _Job(start, done.set)
+        if relay is not None:
+            relay.wake = done.set
         self._submit(job)
-        finished = False
         try:
-            finished = done.acquire(timeout=-1 if not deadline else deadline + GRACE)
+            finished = False
+            while not finished:
+                done.wait(LOOK)
+                done.clear()  # before looking, so that an end that comes now wakes us again
+                finished = job.finished
+                if relay is not None:
+                    relay.deliver()
+                if not finished and not self.thread.is_alive():
+                    raise ManagerClosedError
         finally:
             self._waiting.discard(job)
-            if not finished:
+            if not job.finished:
                 self.call_soon(job.cancel)
-        if not finished:
-            raise TimeoutError("The MCP event loop did not answer; it may be blocked.")
         return job.outcome()
 
-    async def arun(self, start: Start[T]) -> T:
-        """Run a coroutine on the loop and wait for it on the caller's loop, whichever that is."""
+    async def arun(self, start: Start[T], relay: EventRelay | None = None) -> T:
+        """Run a coroutine on the loop and wait for it on the caller's loop, where events are delivered, too."""
         caller = asyncio.get_running_loop()
-        if caller is self.loop:
-            return await start()
-        waiter: asyncio.Future[None] = caller.create_future()
         outbox = self._outbox(caller)
-
-        def wake() -> None:
-            if not waiter.done():
-                waiter.set_result(None)
-
-        job = _Job(start, lambda: outbox.put(wake))
+        wake = asyncio.Event()
+        job = _Job(start, lambda: outbox.put(wake.set))
+        if relay is not None:
+            relay.wake = lambda: outbox.put(wake.set)
         self._submit(job)
         try:
-            await waiter
-        except asyncio.CancelledError:
-            self.call_soon(job.cancel)
-            raise
+            while not job.finished:
+                await wake.wait()
+                wake.clear()
+                if relay is not None:
+                    await relay.adeliver()
         finally:
             self._waiting.discard(job)
+            if not job.finished:
+                self.call_soon(job.cancel)
         return job.outcome()
 
     def _submit(self, job: _Job[Any]) -> None:
@@ -223,7 +278,9 @@ class LoopThread:
         outbox = self._outboxes.get(id(loop))
         if outbox is None or outbox._loop is not loop:  # noqa: SLF001 - the id of a dead loop may come again
             self._outboxes = {
-                key: value for key, value in self._outboxes.items() if not value._loop.is_closed()  # noqa: SLF001
+                key: value
+                for key, value in self._outboxes.items()
+                if not value._loop.is_closed()  # noqa: SLF001
             }
             outbox = self._outboxes[id(loop)] = _Outbox(loop)
         return outbox

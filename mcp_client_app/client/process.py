@@ -53,11 +53,13 @@ def spawn(spec: ServerSpec) -> subprocess.Popen[bytes]:
     environment = child_environment(spec)
     if spec.cwd is not None and not os.path.isdir(spec.cwd):
         raise ConfigurationError(
-            f"The working directory {spec.cwd!r} of {spec.name!r} does not exist.", server=spec.name, field="cwd"
+            f"The working directory {spec.cwd!r} of {spec.name!r} does not exist.",
+            server=spec.name,
+            field="cwd",
         )
     executable = _find(spec, environment)
     try:
-        return subprocess.Popen(  # noqa: S603 - running configured commands is this module's purpose
+        return subprocess.Popen(
             [spec.command, *spec.args],
             executable=executable,
             stdin=subprocess.PIPE,
@@ -101,7 +103,9 @@ def _missing(spec: ServerSpec) -> ConfigurationError:
 
 def _not_executable(spec: ServerSpec, why: str = "") -> ConfigurationError:
     return ConfigurationError(
-        f"The command {spec.command!r} of {spec.name!r} is not executable{why}.", server=spec.name, field="command"
+        f"The command {spec.command!r} of {spec.name!r} is not executable{why}.",
+        server=spec.name,
+        field="command",
     )
 
 
@@ -247,7 +251,9 @@ class ChildProcess:
     def forget(self) -> None:
         """After a fork, in the child: let go of the parent's pipes; never signal the parent's processes."""
         self._ended = True
-        self._popen.returncode = 0  # keeps Popen from waiting for, or warning about, a process that is not ours
+        self._popen.returncode = (
+            0  # keeps Popen from waiting for, or warning about, a process that is not ours
+        )
         for pipe in (self.stdin, self.stdout, self.stderr):
             with contextlib.suppress(OSError):
                 os.close(pipe.fileno())

@@ -33,13 +33,15 @@ class Reaper:
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
 
+    def start(self) -> None:
+        """Start the helper unless it runs; takes a moment, so call it off the loop."""
+        with self._lock:
+            if not self._closed and (self._process is None or self._process.poll() is not None):
+                self._process = self._start()
+
     def add(self, group: int) -> None:
         """Have the group ended should we die."""
         with self._lock:
-            if self._closed:
-                return
-            if self._process is None or self._process.poll() is not None:
-                self._process = self._start()
             self._tell(f"+{group}\n")
 
     def discard(self, group: int) -> None:
@@ -69,7 +71,7 @@ class Reaper:
 
     def _start(self) -> subprocess.Popen[bytes] | None:
         try:
-            return subprocess.Popen(  # noqa: S603 - our own file, run by our own interpreter
+            return subprocess.Popen(
                 [sys.executable, "-I", "-S", "-E", os.path.abspath(__file__)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

@@ -87,7 +87,9 @@ class StdioDispatcher(BaseDispatcher):
         self._note_noise(text)
         if self._strict_parsing and text.strip():
             self._fail(
-                TransportError(f"The server {self.server!r} wrote a line that is no JSON.", server=self.server)
+                TransportError(
+                    f"The server {self.server!r} wrote a line that is no JSON.", server=self.server
+                )
             )
 
     def _oversized(self, line: Oversized) -> None:

@@ -187,9 +187,7 @@ class StdioChannel:
             line = self._lines.popleft()
             if isinstance(line, Oversized):
                 self._events.oversized(line)
-            elif len(line) < BIG_FRAME:
-                self._line(line)
-            elif not self._decode_elsewhere(line):
+            elif len(line) < BIG_FRAME or not self._decode_elsewhere(line):
                 self._line(line)
 
     def _decode_elsewhere(self, line: bytes) -> bool:
@@ -294,7 +292,10 @@ class StdioChannel:
         tail = tuple(self.stderr_tail)[-20:]
         words = f" Its last words: {tail[-1]}" if tail else ""
         return ServerCrashedError(
-            f"The process of {self.server!r} {how}.{words}", server=self.server, exit_code=code, stderr_tail=tail
+            f"The process of {self.server!r} {how}.{words}",
+            server=self.server,
+            exit_code=code,
+            stderr_tail=tail,
         )
 
     def _go_down(self, why: MCPClientError) -> None:

@@ -1,0 +1,146 @@
+"""Sends one request to one server under one deadline: waits, queues, connects, retries by rule.
+
+The replay rule: a request *known not to have been sent* is sent again once. One that may
+have run is repeated once only if that can do no harm: a read of ours, or a tool that says
+so and whose server is trusted to say so. Writes are never repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_client_app.client.connection import Connection
+from mcp_client_app.client.exchange import Exchange, recorded
+from mcp_client_app.client.link import OnProgress
+from mcp_client_app.client.pool import ConnectionPool
+from mcp_client_app.datatypes import SHARED, Transport
+from mcp_client_app.exceptions import (
+    AuthRequiredError,
+    NotConnectedError,
+    RequestTimeoutError,
+    ServerConnectionError,
+    ServerUnavailableError,
+)
+
+__all__ = ["Answer", "deadline", "send"]
+
+
+@dataclass(slots=True)
+class Answer:
+    """A result, how it came, and whether it took a second try."""
+
+    result: Mapping[str, Any] = field(default_factory=dict)
+    exchange: Exchange = field(default_factory=Exchange)
+    replayed: bool = False
+
+
+@contextlib.asynccontextmanager
+async def deadline(server: str, seconds: float, answer: Answer, what: str) -> AsyncIterator[None]:
+    """Bound everything in the block.
+
+    Raises:
+        RequestTimeoutError: Time is over; says whether the request may have reached the server.
+    """
+    try:
+        async with asyncio.timeout(seconds or None):
+            yield
+    except RequestTimeoutError:
+        raise
+    except TimeoutError as error:
+        raise RequestTimeoutError(
+            f"The server {server!r} did not finish {what} within {seconds:g} s.",
+            server=server,
+            seconds=seconds,
+            sent=answer.exchange.sent,
+        ) from error
+
+
+async def send(
+    pool: ConnectionPool,
+    server: str,
+    method: str,
+    params: Mapping[str, Any],
+    answer: Answer,
+    *,
+    principal: str = SHARED,
+    repeatable: bool,
+    on_progress: OnProgress | None = None,
+) -> Answer:
+    """Send a request over the server's connection and fill in ``answer``; run it within ``deadline``.
+
+    Args:
+        repeatable: A second execution does no harm.
+
+    Raises:
+        MCPClientError: Why there is no result.
+    """
+    while True:
+        connection = pool.connection(server, principal)
+        try:
+            with connection.in_use():
+                async with _turn(connection):
+                    return await _attempt(connection, method, params, answer, on_progress)
+        except NotConnectedError:
+            if not connection.retired:
+                raise
+            # Edited meanwhile: the next round takes the new connection.
+        except _BrokeError as broke:
+            if answer.replayed or not (connection.spec.auto_reconnect or connection.retired):
+                raise broke.error from broke.error.__cause__
+            if answer.exchange.sent and not repeatable:
+                raise broke.error from broke.error.__cause__
+            answer.replayed = True
+
+
+class _BrokeError(Exception):
+    """The link failed during the request, as opposed to: could not be had in the first place."""
+
+    def __init__(self, error: ServerConnectionError) -> None:
+        self.error = error
+        super().__init__()
+
+
+@contextlib.asynccontextmanager
+async def _turn(connection: Connection) -> AsyncIterator[None]:
+    """Wait for one of the server's call slots, first come, first served."""
+    if connection.slots is None:
+        yield
+    else:
+        async with connection.slots:
+            yield
+
+
+async def _attempt(
+    connection: Connection,
+    method: str,
+    params: Mapping[str, Any],
+    answer: Answer,
+    on_progress: OnProgress | None,
+) -> Answer:
+    link = await connection.ready()
+    answer.exchange = Exchange()
+    try:
+        with recorded(answer.exchange):
+            answer.result = await link.request(method, params, on_progress=on_progress)
+    except AuthRequiredError:
+        raise
+    except ServerConnectionError as error:
+        if not answer.exchange.sent:
+            _note_outage(connection, error)
+        raise _BrokeError(error) from error
+    connection.succeeded()
+    return answer
+
+
+def _note_outage(connection: Connection, error: ServerConnectionError) -> None:
+    """A request that found no server is a sign of life that is missing: do not go on looking connected.
+
+    Other calls in flight may still be answered, so a connection that others use is left alone.
+    """
+    over_http = connection.spec.transport in (Transport.STREAMABLE_HTTP, Transport.SSE)
+    if isinstance(error, ServerUnavailableError) and over_http and connection.in_flight == 1:
+        connection.break_link(error)

@@ -1,0 +1,145 @@
+"""Turns repaired result dicts of the protocol into our frozen values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_client_app.client.exchange import Exchange
+from mcp_client_app.client.limits import cut_content
+from mcp_client_app.datatypes import (
+    Completion,
+    PromptArgument,
+    PromptInfo,
+    PromptResult,
+    ResourceInfo,
+    ResourceResult,
+    ResourceTemplateInfo,
+    ServerSpec,
+    ToolAnnotations,
+    ToolInfo,
+    ToolResult,
+)
+
+__all__ = [
+    "completion",
+    "prompt_info",
+    "prompt_result",
+    "resource_info",
+    "resource_result",
+    "template_info",
+    "tool_info",
+    "tool_result",
+]
+
+
+def tool_info(server: str, item: Mapping[str, Any], warnings: tuple[str, ...] = ()) -> ToolInfo:
+    """Build from an entry of ``tools/list``."""
+    hints = item.get("annotations") or {}
+    return ToolInfo(
+        server=server,
+        name=item["name"],
+        title=item.get("title") or hints.get("title"),
+        description=item.get("description"),
+        input_schema=item["inputSchema"],
+        output_schema=item.get("outputSchema"),
+        annotations=ToolAnnotations(
+            title=hints.get("title"),
+            read_only=hints.get("readOnlyHint"),
+            destructive=hints.get("destructiveHint"),
+            idempotent=hints.get("idempotentHint"),
+            open_world=hints.get("openWorldHint"),
+        ),
+        icons=tuple(item.get("icons") or ()),
+        meta=item.get("_meta"),
+        warnings=warnings,
+    )
+
+
+def resource_info(server: str, item: Mapping[str, Any]) -> ResourceInfo:
+    """Build from an entry of ``resources/list``."""
+    return ResourceInfo(server=server, uri=item["uri"], size=item.get("size"), **_described(item))
+
+
+def template_info(server: str, item: Mapping[str, Any]) -> ResourceTemplateInfo:
+    """Build from an entry of ``resources/templates/list``."""
+    return ResourceTemplateInfo(server=server, uri_template=item["uriTemplate"], **_described(item))
+
+
+def _described(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": item.get("name", ""),
+        "title": item.get("title"),
+        "description": item.get("description"),
+        "mime_type": item.get("mimeType"),
+        "annotations": item.get("annotations"),
+        "meta": item.get("_meta"),
+    }
+
+
+def prompt_info(server: str, item: Mapping[str, Any]) -> PromptInfo:
+    """Build from an entry of ``prompts/list``."""
+    return PromptInfo(
+        server=server,
+        name=item["name"],
+        title=item.get("title"),
+        description=item.get("description"),
+        arguments=tuple(
+            PromptArgument(argument["name"], argument.get("description"), bool(argument.get("required")))
+            for argument in item.get("arguments") or ()
+        ),
+        meta=item.get("_meta"),
+    )
+
+
+def tool_result(
+    spec: ServerSpec, tool: str, result: Mapping[str, Any], exchange: Exchange, *, replayed: bool = False
+) -> ToolResult:
+    """Build from the result of ``tools/call``; text over the limit is cut and marked.
+
+    Raises:
+        ResultTooLargeError: The structured content alone exceeds the limit.
+    """
+    raw = exchange.raw if exchange.raw is not None else result
+    content = tuple(result.get("content") or ())
+    structured = result.get("structuredContent", raw.get("structuredContent"))
+    warnings, truncated = tuple(exchange.repairs), False
+    limit = spec.max_result_size
+    if limit and (exchange.size == 0 or exchange.size > limit):
+        content, structured, truncated = cut_content(content, structured, limit, server=spec.name)
+    if truncated:
+        warnings += (f"the result was cut to {limit} bytes",)
+    return ToolResult(
+        server=spec.name,
+        tool=tool,
+        content=content,
+        structured=structured,
+        is_error=bool(result.get("isError")),
+        raw=raw,
+        warnings=warnings,
+        truncated=truncated,
+        replayed=replayed,
+    )
+
+
+def resource_result(server: str, uri: str, result: Mapping[str, Any], exchange: Exchange) -> ResourceResult:
+    """Build from the result of ``resources/read``."""
+    raw = exchange.raw if exchange.raw is not None else result
+    return ResourceResult(server=server, uri=uri, contents=tuple(result.get("contents") or ()), raw=raw)
+
+
+def prompt_result(server: str, prompt: str, result: Mapping[str, Any], exchange: Exchange) -> PromptResult:
+    """Build from the result of ``prompts/get``."""
+    return PromptResult(
+        server=server,
+        prompt=prompt,
+        description=result.get("description"),
+        messages=tuple(result.get("messages") or ()),
+        raw=exchange.raw if exchange.raw is not None else result,
+    )
+
+
+def completion(result: Mapping[str, Any]) -> Completion:
+    """Build from the result of ``completion/complete``."""
+    found = result.get("completion") or {}
+    return Completion(tuple(found.get("values") or ()), found.get("total"), bool(found.get("hasMore")))

@@ -1,0 +1,110 @@
+"""The one place where foreign exceptions become ours.
+
+Exception groups are unwrapped to their root; JSON-RPC codes are told apart; messages of
+servers are redacted and cut. Nothing else may catch the SDK's exceptions for translation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
+from pydantic import ValidationError
+
+from mcp_client_app.exceptions import (
+    ConnectionLostError,
+    InvalidArgumentsError,
+    MCPClientError,
+    ProtocolError,
+    RequestTimeoutError,
+    TransportError,
+    UnknownPromptError,
+    UnknownResourceError,
+)
+
+__all__ = ["from_foreign", "root_cause"]
+
+RESOURCE_NOT_FOUND = -32002
+LONGEST_MESSAGE = 2000
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """Return the first leaf of nested exception groups that says why, not just that all was cancelled."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    leaves = [root_cause(inner) for inner in error.exceptions]
+    return next((leaf for leaf in leaves if not isinstance(leaf, asyncio.CancelledError)), leaves[0])
+
+
+def from_foreign(
+    error: BaseException,
+    *,
+    server: str,
+    method: str,
+    redact: Callable[[str], str] = str,
+    sent: bool = True,
+) -> MCPClientError:
+    """Translate whatever a request or the SDK raised; raise the result ``from`` the original.
+
+    ``CancelledError`` and other ``BaseException``s are not for translation: re-raise them.
+    """
+    error = root_cause(error)
+    if isinstance(error, MCPClientError):
+        return error
+    if isinstance(error, MCPError):
+        return _from_rpc(error, server, method, redact, sent)
+    if isinstance(error, ValidationError):
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the result"
+        return ProtocolError(
+            f"The answer of {server!r} to {method!r} breaks the protocol: {place}: {first['msg']}.",
+            server=server,
+        )
+    if isinstance(error, TimeoutError):
+        return RequestTimeoutError(
+            f"The server {server!r} did not answer {method!r} in time.", server=server, sent=sent
+        )
+    if isinstance(error, RuntimeError) and "protocol version" in str(error):
+        return ProtocolError(f"The server {server!r} speaks no protocol version that we know.", server=server)
+    if isinstance(error, OSError):
+        return TransportError(
+            f"The transport to {server!r} failed: {error.strerror or type(error).__name__}.",
+            server=server,
+            sent=sent,
+        )
+    return TransportError(
+        f"The link to {server!r} failed: {_cut(redact(f'{type(error).__name__}: {error}'))}",
+        server=server,
+        sent=sent,
+    )
+
+
+def _from_rpc(
+    error: MCPError, server: str, method: str, redact: Callable[[str], str], sent: bool
+) -> MCPClientError:
+    code, text = error.error.code, _cut(redact(error.error.message))
+    if code == CONNECTION_CLOSED and text.startswith("Connection closed"):
+        return ConnectionLostError(f"The connection to {server!r} was lost.", server=server, sent=sent)
+    if code == REQUEST_TIMEOUT and "timed out" in text:
+        return RequestTimeoutError(
+            f"The server {server!r} did not answer {method!r} in time.", server=server, sent=sent
+        )
+    if method == "tools/call" and code == INVALID_PARAMS:
+        return InvalidArgumentsError(text, server=server)
+    if method == "resources/read" and (
+        code == RESOURCE_NOT_FOUND or (code == INVALID_PARAMS and _says_unknown(text))
+    ):
+        return UnknownResourceError(text, server=server)
+    if method == "prompts/get" and code == INVALID_PARAMS and _says_unknown(text):
+        return UnknownPromptError(text, server=server)
+    return ProtocolError(text, server=server, rpc_code=code, data=error.error.data)
+
+
+def _says_unknown(text: str) -> bool:
+    return any(word in text.lower() for word in ("unknown", "not found", "no such"))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + " …"

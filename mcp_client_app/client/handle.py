@@ -1,0 +1,161 @@
+"""One server of a manager, with the server's name filled in; also the scoped connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from mcp_client_app.client.verbs import OnProgress
+from mcp_client_app.datatypes import (
+    SHARED,
+    PromptInfo,
+    PromptResult,
+    ResourceInfo,
+    ResourceResult,
+    ServerStatus,
+    ToolInfo,
+)
+
+__all__ = ["ScopedConnection", "ServerHandle"]
+
+
+class Manager(Protocol):
+    """The part of a manager that a handle uses."""
+
+    def connect(self, name: str, *, principal: str = ...) -> ServerStatus: ...
+    async def aconnect(self, name: str, *, principal: str = ...) -> ServerStatus: ...
+    def release(self, name: str, principal: str) -> None: ...
+    async def arelease(self, name: str, principal: str) -> None: ...
+    def status(self, name: str, *, principal: str = ...) -> ServerStatus: ...
+    def known(self, kind: str, name: str, principal: str) -> tuple[Any, ...]: ...
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = ..., **options: Any) -> Any: ...
+    async def acall_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = ..., **options: Any
+    ) -> Any: ...
+    def read_resource(self, server: str, uri: str, *, principal: str = ...) -> ResourceResult: ...
+    async def aread_resource(self, server: str, uri: str, *, principal: str = ...) -> ResourceResult: ...
+    def get_prompt(
+        self, server: str, name: str, arguments: Mapping[str, str] | None = ..., *, principal: str = ...
+    ) -> PromptResult: ...
+    async def aget_prompt(
+        self, server: str, name: str, arguments: Mapping[str, str] | None = ..., *, principal: str = ...
+    ) -> PromptResult: ...
+
+
+class ServerHandle:
+    """A view on one server. Stays good across reconnects and edits: it holds a name, not a link."""
+
+    def __init__(self, manager: Manager, name: str, principal: str = SHARED) -> None:
+        self._manager = manager
+        self.name = name
+        self.principal = principal
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    @property
+    def status(self) -> ServerStatus:
+        """How the connection stands."""
+        return self._manager.status(self.name, principal=self.principal)
+
+    @property
+    def tools(self) -> tuple[ToolInfo, ...]:
+        """The tools, as last known; never waits."""
+        return self._manager.known("tools", self.name, self.principal)
+
+    @property
+    def resources(self) -> tuple[ResourceInfo, ...]:
+        """The resources, as last known; never waits."""
+        return self._manager.known("resources", self.name, self.principal)
+
+    @property
+    def prompts(self) -> tuple[PromptInfo, ...]:
+        """The prompts, as last known; never waits."""
+        return self._manager.known("prompts", self.name, self.principal)
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        raise_on_error: bool = False,
+    ) -> Any:
+        """Call one of the server's tools; see ``MCPClientManager.call_tool``."""
+        return self._manager.call_tool(
+            name,
+            arguments,
+            server=self.name,
+            timeout=timeout,
+            on_progress=on_progress,
+            raise_on_error=raise_on_error,
+            principal=self.principal,
+        )
+
+    async def acall_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        raise_on_error: bool = False,
+    ) -> Any:
+        """Async twin of ``call_tool``."""
+        return await self._manager.acall_tool(
+            name,
+            arguments,
+            server=self.name,
+            timeout=timeout,
+            on_progress=on_progress,
+            raise_on_error=raise_on_error,
+            principal=self.principal,
+        )
+
+    def read_resource(self, uri: str) -> ResourceResult:
+        """Read one of the server's resources."""
+        return self._manager.read_resource(self.name, uri, principal=self.principal)
+
+    async def aread_resource(self, uri: str) -> ResourceResult:
+        """Async twin of ``read_resource``."""
+        return await self._manager.aread_resource(self.name, uri, principal=self.principal)
+
+    def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
+        """Fill in one of the server's prompts."""
+        return self._manager.get_prompt(self.name, name, arguments, principal=self.principal)
+
+    async def aget_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
+        """Async twin of ``get_prompt``."""
+        return await self._manager.aget_prompt(self.name, name, arguments, principal=self.principal)
+
+
+class ScopedConnection(ServerHandle):
+    """A connection of its own that lives within a ``with`` or ``async with`` block."""
+
+    def __enter__(self) -> Self:
+        try:
+            self._manager.connect(self.name, principal=self.principal)
+        except BaseException:
+            self._manager.release(self.name, self.principal)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._manager.release(self.name, self.principal)
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._manager.aconnect(self.name, principal=self.principal)
+        except BaseException:
+            await self._manager.arelease(self.name, self.principal)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._manager.arelease(self.name, self.principal)

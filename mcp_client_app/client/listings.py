@@ -1,0 +1,116 @@
+"""Lists over many servers: partial results, and the reason for what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_client_app.client.catalogue import Catalogue
+from mcp_client_app.client.connection import Connection
+from mcp_client_app.client.pool import ConnectionPool
+from mcp_client_app.datatypes import SHARED, ConnectionState, Listing
+from mcp_client_app.exceptions import MCPClientError, RequestTimeoutError, ServerUnavailableError
+
+__all__ = ["KINDS", "Kind", "gather", "of_server"]
+
+_UP = (ConnectionState.READY, ConnectionState.IDLE, ConnectionState.LOST, ConnectionState.CONNECTING)
+"""States in which the last catalogue still says what can be called: the next use (re)connects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One of the four lists of a catalogue."""
+
+    name: str
+    select: Callable[[Catalogue], tuple[Any, ...]]
+
+
+KINDS = {
+    "tools": Kind("tools", lambda catalogue: catalogue.tools),
+    "resources": Kind("resources", lambda catalogue: catalogue.resources),
+    "resource_templates": Kind("resource_templates", lambda catalogue: catalogue.resource_templates),
+    "prompts": Kind("prompts", lambda catalogue: catalogue.prompts),
+}
+
+
+async def of_server(
+    pool: ConnectionPool, server: str, kind: Kind, *, refresh: bool, principal: str = SHARED
+) -> Listing[Any]:
+    """List what one server offers; connects it first.
+
+    Raises:
+        MCPClientError: It cannot be reached.
+    """
+    connection = pool.connection(server, principal)
+    catalogue = connection.catalogue
+    if refresh:
+        catalogue = await connection.keeper.refresh()
+    elif catalogue is None or connection.standing.state not in _UP:
+        await connection.ready()
+        catalogue = connection.catalogue
+    elif catalogue.is_stale and connection.link is not None:
+        connection.keeper.refresh_soon()
+    return Listing(kind.select(catalogue) if catalogue is not None else ())
+
+
+async def gather(
+    pool: ConnectionPool,
+    kind: Kind,
+    *,
+    refresh: bool = False,
+    wait: float | None = None,
+    principal: str = SHARED,
+) -> Listing[Any]:
+    """List what all enabled servers offer.
+
+    Servers that nobody has tried yet are connected, in parallel. One that is slow to connect
+    is waited for at most ``wait`` seconds, counted from the start of its attempt (None: its
+    list time limit; 0: nothing is connected or waited for).
+    """
+    names = [name for name, entry in pool.snapshot.entries.items() if entry.enabled]
+    results = await asyncio.gather(*(_one(pool, name, kind, refresh, wait, principal) for name in names))
+    items: list[Any] = []
+    errors: dict[str, MCPClientError] = {}
+    for name, outcome in zip(names, results, strict=True):
+        if isinstance(outcome, MCPClientError):
+            errors[name] = outcome
+        else:
+            items.extend(outcome)
+    return Listing(tuple(items), errors)
+
+
+async def _one(
+    pool: ConnectionPool, name: str, kind: Kind, refresh: bool, wait: float | None, principal: str
+) -> tuple[Any, ...] | MCPClientError:
+    try:
+        connection = pool.connection(name, principal)
+        if refresh:
+            return kind.select(await connection.keeper.refresh())
+        catalogue = connection.catalogue
+        if catalogue is None or connection.standing.state not in _UP:
+            catalogue = await _first(connection, wait)
+        elif catalogue.is_stale and connection.link is not None:
+            connection.keeper.refresh_soon()
+    except MCPClientError as error:
+        return error
+    return kind.select(catalogue)
+
+
+async def _first(connection: Connection, wait: float | None) -> Catalogue:
+    """Return the catalogue of a server that has to be connected, within the time allowed."""
+    name = connection.spec.name
+    if wait == 0 and connection.link is None:
+        raise ServerUnavailableError(f"The server {name!r} is not connected.", server=name)
+    limit = connection.spec.list_timeout if wait is None else wait
+    try:
+        async with asyncio.timeout(connection.patience(limit) if limit else None):
+            await connection.ready()
+    except RequestTimeoutError:
+        raise
+    except TimeoutError as error:
+        raise ServerUnavailableError(f"The server {name!r} is still connecting.", server=name) from error
+    if connection.catalogue is None:
+        raise connection.standing.explanation()
+    return connection.catalogue

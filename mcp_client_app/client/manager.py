@@ -1,0 +1,330 @@
+"""The manager: all connections of this process, for threads and for coroutines on any loop.
+
+Starts its loop thread on first use. Forgets everything in a forked child, where it starts
+afresh; closes everything at exit. Usable without Django: what servers there are comes
+from a ``Source``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mcp_client_app.client import operations
+from mcp_client_app.client.engine import Engine
+from mcp_client_app.client.handle import ScopedConnection, ServerHandle
+from mcp_client_app.client.link import InputHandler
+from mcp_client_app.client.listings import KINDS
+from mcp_client_app.client.loop import EventRelay, forbid_running_loop
+from mcp_client_app.client.observers import Observer
+from mcp_client_app.client.pool import ConnectionPool
+from mcp_client_app.client.sources import Snapshot, Source, StaticSource
+from mcp_client_app.client.status import status_of
+from mcp_client_app.client.verbs import AsyncVerbs, Operation, SyncVerbs
+from mcp_client_app.datatypes import SHARED, LogMessage, ManagerOptions, ServerStatus
+from mcp_client_app.exceptions import ManagerClosedError, MCPClientError
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["MCPClientManager"]
+
+T = TypeVar("T")
+OnSettled = Callable[[str, ServerStatus], None]
+"""Called with name and status as soon as a server is ready or has failed."""
+
+
+class MCPClientManager(SyncVerbs, AsyncVerbs):
+    """Persistent connections to MCP servers.
+
+    Every verb exists twice: ``call_tool`` blocks and must not be called on a running event
+    loop; ``acall_tool`` is awaited, on any loop. Both are safe from any thread.
+    """
+
+    def __init__(
+        self,
+        source: Source | None = None,
+        options: ManagerOptions | None = None,
+        observers: Iterable[Observer] = (),
+    ) -> None:
+        self.source = source if source is not None else StaticSource()
+        self.options = options if options is not None else ManagerOptions()
+        self.observers: list[Observer] = list(observers)
+        self.input_handlers: dict[str, InputHandler] = {}
+        """Answers to requests of servers, by method; none by default, so that all are refused."""
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._closed = False
+        self._scopes = itertools.count(1)
+        _managers.add(self)
+
+    # Plumbing --------------------------------------------------------------------------
+
+    def _started(self) -> Engine:
+        if self._pid != os.getpid():  # a fork that skipped the hook, such as one made in C
+            self._forget()
+        engine = self._engine
+        if engine is not None:
+            return engine
+        with self._lock:
+            if self._closed:
+                raise ManagerClosedError
+            if self._engine is None:
+                self._engine = Engine(self.options, self.observers, self.input_handlers)
+            return self._engine
+
+    def _run(
+        self, verb: str, operation: Operation[T], relay: EventRelay | None = None, *, fresh: bool = False
+    ) -> T:
+        forbid_running_loop(verb)
+        snapshot = self.source.current(fresh=fresh) if fresh else self.source.current()
+        engine = self._started()
+        return engine.thread.run(lambda: _apply(engine.pool, snapshot, operation), relay)
+
+    async def _arun(
+        self, operation: Operation[T], relay: EventRelay | None = None, *, fresh: bool = False
+    ) -> T:
+        snapshot = await self.source.acurrent(fresh=fresh)
+        engine = self._started()
+        return await engine.thread.arun(lambda: _apply(engine.pool, snapshot, operation), relay)
+
+    # Connecting ------------------------------------------------------------------------
+
+    def connect(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+        """Connect a server and wait until it is ready; clears a stop, a failure and the breaker.
+
+        Raises:
+            UnknownServerError: No such server, or disabled.
+            MCPClientError: Why it cannot be connected.
+        """
+        self._run("connect", lambda pool: operations.connect(pool, name, principal=principal), fresh=True)
+        return self.status(name, principal=principal)
+
+    async def aconnect(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+        """Async twin of ``connect``."""
+        await self._arun(lambda pool: operations.connect(pool, name, principal=principal), fresh=True)
+        return await self.astatus(name, principal=principal)
+
+    def connect_all(
+        self, names: Iterable[str] | None = None, *, on_progress: OnSettled | None = None
+    ) -> dict[str, ServerStatus]:
+        """Connect all enabled servers (or ``names``) in parallel; returns when each is ready or has failed.
+
+        No failure is raised: look at the status. ``on_progress`` is called in this thread.
+        """
+        relay = EventRelay(lambda name: on_progress(name, self.status(name))) if on_progress else None
+        wanted = list(names) if names is not None else None
+        settled = relay.put if relay is not None else _ignore
+        self._run(
+            "connect_all", lambda pool: operations.connect_all(pool, wanted, settled), relay, fresh=True
+        )
+        return {status.name: status for status in self.statuses() if wanted is None or status.name in wanted}
+
+    async def aconnect_all(
+        self, names: Iterable[str] | None = None, *, on_progress: OnSettled | None = None
+    ) -> dict[str, ServerStatus]:
+        """Async twin of ``connect_all``; ``on_progress`` may be a coroutine function."""
+        snapshot = await self.source.acurrent()
+        relay = (
+            EventRelay(lambda name: on_progress(name, self._status(snapshot, name))) if on_progress else None
+        )
+        wanted = list(names) if names is not None else None
+        settled = relay.put if relay is not None else _ignore
+        await self._arun(lambda pool: operations.connect_all(pool, wanted, settled), relay, fresh=True)
+        found = await self.astatuses()
+        return {status.name: status for status in found if wanted is None or status.name in wanted}
+
+    def disconnect(self, name: str, *, principal: str = SHARED) -> None:
+        """Disconnect a server in this process, until ``connect``; a call meanwhile raises ``NotConnectedError``."""
+        self._run("disconnect", lambda pool: operations.disconnect(pool, name, principal=principal))
+
+    async def adisconnect(self, name: str, *, principal: str = SHARED) -> None:
+        """Async twin of ``disconnect``."""
+        await self._arun(lambda pool: operations.disconnect(pool, name, principal=principal))
+
+    def disconnect_all(self) -> None:
+        """Disconnect everything that is connected in this process."""
+        self._run("disconnect_all", operations.disconnect_all)
+
+    async def adisconnect_all(self) -> None:
+        """Async twin of ``disconnect_all``."""
+        await self._arun(operations.disconnect_all)
+
+    def refresh(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+        """Read the lists of a server anew."""
+        self._run("refresh", lambda pool: operations.refresh(pool, name, principal=principal))
+        return self.status(name, principal=principal)
+
+    async def arefresh(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+        """Async twin of ``refresh``."""
+        await self._arun(lambda pool: operations.refresh(pool, name, principal=principal))
+        return await self.astatus(name, principal=principal)
+
+    def connect_server(self, name: str) -> ScopedConnection:
+        """Return a connection of its own, for a ``with`` or ``async with`` block; closed at the block's end."""
+        return ScopedConnection(self, name, f"scope-{next(self._scopes)}")
+
+    def get_client(self, name: str) -> ServerHandle | None:
+        """Return a handle on a connected server, or None."""
+        connection = self._engine.pool.existing(name) if self._engine is not None else None
+        return ServerHandle(self, name) if connection is not None and connection.link is not None else None
+
+    # Servers ---------------------------------------------------------------------------
+
+    def list_servers(self) -> list[str]:
+        """Return the names of all known servers, connected or not."""
+        return sorted(self.source.current().entries)
+
+    async def alist_servers(self) -> list[str]:
+        """Async twin of ``list_servers``."""
+        return sorted((await self.source.acurrent()).entries)
+
+    def connected_servers(self) -> list[str]:
+        """Return the names of the servers that are connected in this process."""
+        if self._engine is None:
+            return []
+        pool = self._engine.pool
+        return sorted(c.spec.name for c in pool.all() if c.link is not None and c.principal == SHARED)
+
+    def status(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+        """Return what this process knows about a server; never connects.
+
+        Raises:
+            UnknownServerError: There is none of this name.
+        """
+        return self._status(self.source.current(), name, principal)
+
+    async def astatus(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+        """Async twin of ``status``."""
+        return self._status(await self.source.acurrent(), name, principal)
+
+    def statuses(self) -> list[ServerStatus]:
+        """Return the status of every known server, by name; never connects."""
+        return self._statuses(self.source.current())
+
+    async def astatuses(self) -> list[ServerStatus]:
+        """Async twin of ``statuses``."""
+        return self._statuses(await self.source.acurrent())
+
+    def add_server(self, name: str, config: Mapping[str, Any]) -> ServerHandle:
+        """Store a new server and connect it.
+
+        Raises:
+            DuplicateServerError, ConfigurationError: Also ``ValueError``s.
+            MCPClientError: It was stored but cannot be connected; connection errors are ``RuntimeError``s.
+        """
+        self.source.add(name, config)
+        self.connect(name)
+        return ServerHandle(self, name)
+
+    def remove_server(self, name: str) -> None:
+        """Disconnect and delete a server; one that does not exist is only worth a warning."""
+        if not self.source.remove(name):
+            logger.warning("There is no server %r to remove.", name)
+        if self._engine is not None:
+            self._run("remove_server", _nothing, fresh=True)
+
+    def load_from_config(self, path: str | Path) -> list[str]:
+        """Store the servers of a configuration file and connect them; returns the names of those connected."""
+        names = self.source.load(path)
+        statuses = self.connect_all(names)
+        return [name for name, status in statuses.items() if status.is_ready]
+
+    def known(self, kind: str, name: str, principal: str = SHARED) -> tuple[Any, ...]:
+        """Return a list of a server as last known; never waits, never connects."""
+        connection = self._engine.pool.existing(name, principal) if self._engine is not None else None
+        catalogue = connection.catalogue if connection is not None else None
+        return KINDS[kind].select(catalogue) if catalogue is not None else ()
+
+    def server_logs(self, name: str) -> tuple[LogMessage, ...]:
+        """Return the last log messages that a server sent over the protocol."""
+        return tuple(self._engine.logs.get(name, ())) if self._engine is not None else ()
+
+    def stderr(self, name: str) -> tuple[str, ...]:
+        """Return the last lines that a stdio server wrote to its standard error; they survive its end."""
+        return self.status(name).stderr_tail
+
+    def _status(self, snapshot: Snapshot, name: str, principal: str = SHARED) -> ServerStatus:
+        entry = snapshot.entry(name)
+        connection = self._engine.pool.existing(entry.name, principal) if self._engine is not None else None
+        return status_of(entry, connection)
+
+    def _statuses(self, snapshot: Snapshot) -> list[ServerStatus]:
+        return [self._status(snapshot, name) for name in sorted(snapshot.entries)]
+
+    # Scoped connections ----------------------------------------------------------------
+
+    def release(self, name: str, principal: str) -> None:
+        """Close a principal's connection and forget it."""
+        self._run("release", lambda pool: _release(pool, name, principal))
+
+    async def arelease(self, name: str, principal: str) -> None:
+        """Async twin of ``release``."""
+        await self._arun(lambda pool: _release(pool, name, principal))
+
+    # The end ---------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close all connections and stop the threads; from any thread, more than once if you like."""
+        self._close(at_exit=False)
+
+    def _close(self, *, at_exit: bool) -> None:
+        with self._lock:
+            self._closed = True
+            engine, self._engine = self._engine, None
+        if engine is not None and self._pid == os.getpid():
+            engine.close(at_exit=at_exit)
+
+    def _forget(self) -> None:
+        """After a fork, in the child: be as new. The parent's threads are gone, its servers are not ours."""
+        engine, self._engine = self._engine, None
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        if engine is not None:
+            engine.forget()
+
+
+async def _apply(pool: ConnectionPool, snapshot: Snapshot, operation: Operation[T]) -> T:
+    pool.apply(snapshot)
+    return await operation(pool)
+
+
+async def _release(pool: ConnectionPool, name: str, principal: str) -> None:
+    task = pool.retire((pool.snapshot.entry(name).name, principal))
+    if task is not None:
+        await task
+
+
+async def _nothing(pool: ConnectionPool) -> None:
+    """Only follow the snapshot."""
+
+
+def _ignore(name: str) -> None:
+    """Nobody wants to know."""
+
+
+_managers: weakref.WeakSet[MCPClientManager] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for manager in list(_managers):
+        manager._forget()  # noqa: SLF001 - the module's own
+
+
+def _close_all() -> None:
+    for manager in list(_managers):
+        try:
+            manager._close(at_exit=True)  # noqa: SLF001 - the module's own
+        except MCPClientError:
+            logger.exception("A manager could not be closed at exit.")
+
+
+os.register_at_fork(after_in_child=_forget_all)
+atexit.register(_close_all)

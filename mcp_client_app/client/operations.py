@@ -1,0 +1,259 @@
+"""The verbs of the manager as coroutines on its loop: what is done, without how callers wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mcp_client_app.client import convert
+from mcp_client_app.client.calls import Answer, deadline, send
+from mcp_client_app.client.catalogue import Catalogue
+from mcp_client_app.client.connection import Connection
+from mcp_client_app.client.link import OnProgress
+from mcp_client_app.client.listings import KINDS, gather
+from mcp_client_app.client.pool import ConnectionPool
+from mcp_client_app.client.resolution import check_allowed, check_name, find_in, owner_of, search
+from mcp_client_app.datatypes import (
+    SHARED,
+    Completion,
+    PromptResult,
+    ResourceResult,
+    ServerSpec,
+    ToolInfo,
+    ToolResult,
+)
+from mcp_client_app.exceptions import (
+    InvalidArgumentsError,
+    MCPClientError,
+    UnknownPromptError,
+    UnknownResourceError,
+    UnknownToolError,
+)
+from mcp_client_app.json_schema import SchemaChecker
+
+__all__ = ["call_tool", "complete", "connect", "disconnect", "find_tool", "get_prompt", "read_resource"]
+
+
+async def connect(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> Connection:
+    """Connect by explicit wish: clears a stop, a failure and the breaker."""
+    connection = pool.connection(name, principal)
+    await connection.connect()
+    return connection
+
+
+async def connect_all(
+    pool: ConnectionPool, names: list[str] | None, settled: Callable[[str], None]
+) -> dict[str, MCPClientError]:
+    """Connect servers in parallel; returns the errors of those that failed.
+
+    ``settled`` is told each name as soon as its outcome is known.
+    """
+    errors: dict[str, MCPClientError] = {}
+
+    async def one(name: str) -> None:
+        try:
+            await connect(pool, name)
+        except MCPClientError as error:
+            errors[name] = error
+        settled(name)
+
+    wanted = (
+        names
+        if names is not None
+        else [name for name, entry in pool.snapshot.entries.items() if entry.enabled]
+    )
+    async with asyncio.TaskGroup() as group:
+        for name in wanted:
+            group.create_task(one(name))
+    return errors
+
+
+async def disconnect(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> None:
+    """Disconnect and stay so until ``connect``; fine if it is not connected."""
+    await pool.connection(name, principal).stop()
+
+
+async def disconnect_all(pool: ConnectionPool) -> None:
+    """Disconnect everything that is connected."""
+    async with asyncio.TaskGroup() as group:
+        for connection in pool.all():
+            group.create_task(connection.stop())
+
+
+async def refresh(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> Catalogue:
+    """Read the lists of a server anew."""
+    return await pool.connection(name, principal).keeper.refresh()
+
+
+# Tools -------------------------------------------------------------------------------
+
+
+async def find_tool(
+    pool: ConnectionPool, name: str, server: str | None, *, principal: str = SHARED
+) -> tuple[ServerSpec, ToolInfo]:
+    """Find the tool that ``name`` means; connects what has to be asked.
+
+    Raises:
+        BadToolNameError, UnknownToolError, AmbiguousToolError, ToolBlockedError: See these.
+        MCPClientError: The server that the name points to cannot be reached.
+    """
+    name = check_name(name)
+    owner = server if server is not None else owner_of(pool, name)
+    if owner is None:
+        try:
+            tool = search(pool, name, (), principal)
+        except UnknownToolError:
+            # Not among those known so far: ask the servers that nobody has tried yet.
+            listing = await gather(pool, KINDS["tools"], principal=principal)
+            tool = search(pool, name, listing.errors, principal)
+        return pool.connection(tool.server, principal).spec, tool
+    return await _find_on(pool, owner, name, principal)
+
+
+async def _find_on(
+    pool: ConnectionPool, server: str, name: str, principal: str
+) -> tuple[ServerSpec, ToolInfo]:
+    connection = pool.connection(server, principal)
+    prefix = f"{connection.spec.name}__"
+    own_name = name[len(prefix) :] if name.casefold().startswith(prefix.casefold()) else name
+    check_allowed(connection.spec, name, own_name)
+    if connection.catalogue is None:
+        await connection.ready()
+    tool = find_in(connection, name) or find_in(connection, own_name)
+    if tool is None:
+        # The server may have learnt it since; one more reading tells.
+        await connection.keeper.refresh()
+        tool = find_in(connection, name) or find_in(connection, own_name)
+    if tool is None:
+        raise UnknownToolError(
+            f"The server {connection.spec.name!r} offers no tool {own_name!r}.",
+            server=connection.spec.name,
+            tool=own_name,
+        )
+    check_allowed(connection.spec, tool.name)
+    return connection.spec, tool
+
+
+async def call_tool(
+    pool: ConnectionPool,
+    name: str,
+    arguments: Mapping[str, Any],
+    server: str | None,
+    timeout: float | None,
+    on_progress: OnProgress | None,
+    meta: Mapping[str, Any] | None,
+    *,
+    principal: str = SHARED,
+) -> tuple[ToolResult, SchemaChecker | None]:
+    """Call a tool. Returns its result, and the checker for its structured content (for the caller's thread)."""
+    answer = Answer()
+    known = server if server is not None else owner_of(pool, check_name(name))
+    limit = timeout if timeout is not None else _call_timeout(pool, known, principal)
+    async with deadline(known or "?", limit, answer, f"the call of {name!r}"):
+        spec, tool = await find_tool(pool, name, server, principal=principal)
+        params: dict[str, Any] = {"name": tool.name, "arguments": dict(arguments)}
+        if meta:
+            params["_meta"] = dict(meta)
+        hints = tool.annotations
+        harmless = bool(hints.read_only or hints.idempotent)
+        try:
+            await send(
+                pool,
+                spec.name,
+                "tools/call",
+                params,
+                answer,
+                principal=principal,
+                repeatable=spec.trust_annotations and harmless,
+                on_progress=on_progress,
+            )
+        except InvalidArgumentsError as error:
+            error.tool, error.schema, error.arguments = tool.name, tool.input_schema, dict(arguments)
+            raise
+    result = convert.tool_result(spec, tool.name, answer.result, answer.exchange, replayed=answer.replayed)
+    catalogue = pool.connection(spec.name, principal).catalogue
+    checker = catalogue.output_checker(tool) if catalogue is not None and not result.is_error else None
+    return result, checker
+
+
+def _call_timeout(pool: ConnectionPool, server: str | None, principal: str) -> float:
+    if server is not None:
+        return pool.connection(server, principal).spec.call_timeout
+    # The name does not say whose tool it is: the longest of the known limits, 0 meaning none.
+    limits = [entry.spec.call_timeout for entry in pool.snapshot.entries.values() if entry.spec is not None]
+    return 0.0 if 0.0 in limits else max(limits, default=60.0)
+
+
+# Resources, prompts, completions -----------------------------------------------------
+
+
+async def read_resource(
+    pool: ConnectionPool, server: str, uri: str, timeout: float | None, *, principal: str = SHARED
+) -> ResourceResult:
+    """Read a resource; a read, so it is repeated once after a loss."""
+    try:
+        answer = await _simple(
+            pool, server, "resources/read", {"uri": uri}, timeout, f"reading {uri!r}", principal
+        )
+    except UnknownResourceError as error:
+        error.uri = uri
+        raise
+    return convert.resource_result(server, uri, answer.result, answer.exchange)
+
+
+async def get_prompt(
+    pool: ConnectionPool,
+    server: str,
+    name: str,
+    arguments: Mapping[str, str],
+    timeout: float | None,
+    *,
+    principal: str = SHARED,
+) -> PromptResult:
+    """Fill in a prompt."""
+    params = {"name": name, "arguments": dict(arguments)}
+    try:
+        answer = await _simple(
+            pool, server, "prompts/get", params, timeout, f"the prompt {name!r}", principal
+        )
+    except UnknownPromptError as error:
+        error.prompt = name
+        raise
+    return convert.prompt_result(server, name, answer.result, answer.exchange)
+
+
+async def complete(
+    pool: ConnectionPool,
+    server: str,
+    ref: Mapping[str, str],
+    argument: str,
+    value: str,
+    context: Mapping[str, str] | None,
+    timeout: float | None,
+    *,
+    principal: str = SHARED,
+) -> Completion:
+    """Ask for suggestions for an argument."""
+    params: dict[str, Any] = {"ref": dict(ref), "argument": {"name": argument, "value": value}}
+    if context:
+        params["context"] = {"arguments": dict(context)}
+    answer = await _simple(pool, server, "completion/complete", params, timeout, "the completion", principal)
+    return convert.completion(answer.result)
+
+
+async def _simple(
+    pool: ConnectionPool,
+    server: str,
+    method: str,
+    params: Mapping[str, Any],
+    timeout: float | None,
+    what: str,
+    principal: str,
+) -> Answer:
+    """Send a read: a request that may be repeated after a loss."""
+    answer = Answer()
+    spec = pool.connection(server, principal).spec
+    seconds = timeout if timeout is not None else spec.call_timeout
+    async with deadline(spec.name, seconds, answer, what):
+        return await send(pool, spec.name, method, params, answer, principal=principal, repeatable=True)

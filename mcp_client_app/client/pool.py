@@ -1,0 +1,150 @@
+"""All connections of one manager, on its loop: made on demand, replaced when the configuration changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from mcp_client_app.client.backoff import Backoff
+from mcp_client_app.client.connection import Connection
+from mcp_client_app.client.connection_host import ConnectionHost
+from mcp_client_app.client.sources import ServerEntry, Snapshot
+from mcp_client_app.datatypes import SHARED, ConnectionState
+from mcp_client_app.exceptions import ManagerClosedError
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["ConnectionPool"]
+
+Key = tuple[str, str]
+"""Server and principal."""
+
+ROW_STOP = "disconnected by an operator"
+
+
+class ConnectionPool:
+    """Maps (server, principal) to connections, and follows snapshots of the configuration."""
+
+    def __init__(self, host: ConnectionHost) -> None:
+        self.host = host
+        self.snapshot = Snapshot(version=0)
+        self._connections: dict[Key, Connection] = {}
+        self._backoffs: dict[str, Backoff] = {}
+        self._retiring: dict[Key, asyncio.Task[None]] = {}
+        self._closed = False
+
+    def connection(self, name: str, principal: str = SHARED) -> Connection:
+        """Return the connection of a server, made if there is none yet; it may not be connected.
+
+        Raises:
+            UnknownServerError: No such server, or disabled.
+            ConfigurationError: It cannot work as configured.
+            ManagerClosedError: The pool has been closed.
+        """
+        if self._closed:
+            raise ManagerClosedError
+        entry = self.snapshot.entry(name)
+        key = (entry.name, principal)
+        connection = self._connections.get(key)
+        if connection is None:
+            backoff = self._backoffs.setdefault(entry.name, Backoff())
+            connection = Connection(entry.usable_spec(), self.host, backoff=backoff, principal=principal)
+            if (predecessor := self._retiring.get(key)) is not None:
+                connection.follow(predecessor)
+            if entry.stopped:
+                connection.standing.move(ConnectionState.STOPPED, ROW_STOP)
+            self._connections[key] = connection
+        return connection
+
+    def existing(self, name: str, principal: str = SHARED) -> Connection | None:
+        """Return the connection if there is one; never makes one."""
+        return self._connections.get((name, principal))
+
+    def all(self) -> list[Connection]:
+        """Return every connection there is."""
+        return list(self._connections.values())
+
+    # Following the configuration -------------------------------------------------------
+
+    def apply(self, snapshot: Snapshot) -> None:
+        """Follow a newer snapshot: retire what changed or went, keep what did not."""
+        if snapshot.version <= self.snapshot.version:
+            return
+        self.snapshot = snapshot
+        for key, connection in list(self._connections.items()):
+            entry = snapshot.entries.get(key[0])
+            spec = entry.spec if entry is not None and entry.enabled else None
+            if entry is None or spec is None or spec.link_key != connection.spec.link_key:
+                self._backoffs.pop(key[0], None)
+                self.host.eras.pop(key[0], None)
+                self.retire(key)
+                continue
+            if spec is not connection.spec and spec != connection.spec:
+                connection.update(spec)
+            self._follow_stop_flag(entry, connection)
+
+    def _follow_stop_flag(self, entry: ServerEntry, connection: Connection) -> None:
+        stopped_by_row = connection.standing.reason == ROW_STOP
+        if entry.stopped and connection.standing.state is not ConnectionState.STOPPED:
+            _in_background(connection.stop(ROW_STOP))
+        elif not entry.stopped and stopped_by_row and connection.standing.state is ConnectionState.STOPPED:
+            connection.standing.move(ConnectionState.IDLE)
+
+    def retire(self, key: Key) -> asyncio.Task[None] | None:
+        """Take a connection out and close it once its running calls are done."""
+        connection = self._connections.pop(key, None)
+        if connection is None:
+            return None
+        task = _in_background(connection.retire(connection.spec.shutdown_timeout or 5.0))
+        self._retiring[key] = task
+        task.add_done_callback(lambda done: self._retired(key, done))
+        return task
+
+    def _retired(self, key: Key, task: asyncio.Task[None]) -> None:
+        if self._retiring.get(key) is task:
+            del self._retiring[key]
+
+    # The end ---------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Close all connections at once; each is bounded by its own shutdown time."""
+        self._closed = True
+        connections, self._connections = self.all(), {}
+        await _gather(connection.stop("the manager was closed") for connection in connections)
+        if self._retiring:
+            await asyncio.wait(set(self._retiring.values()))
+
+    def kill_now(self) -> None:
+        """End every process at once: for the exit path."""
+        for connection in self.all():
+            connection.kill_now()
+
+    def forget(self) -> None:
+        """After a fork, in the child."""
+        for connection in self.all():
+            connection.forget()
+        self._connections.clear()
+
+
+_background: set[asyncio.Task[Any]] = set()
+
+
+def _in_background(coroutine: Any) -> asyncio.Task[Any]:
+    task = asyncio.get_running_loop().create_task(coroutine)
+    _background.add(task)
+    task.add_done_callback(_finished)
+    return task
+
+
+def _finished(task: asyncio.Task[Any]) -> None:
+    _background.discard(task)
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("A connection could not be closed.", exc_info=error)
+
+
+async def _gather(coroutines: Iterable[Any]) -> None:
+    tasks = [_in_background(coroutine) for coroutine in coroutines]
+    if tasks:
+        await asyncio.wait(tasks)

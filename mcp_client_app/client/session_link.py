@@ -1,0 +1,317 @@
+"""What both links have in common: everything on top of an SDK ``ClientSession``.
+
+Eras, requests, the driver for multi-round-trip input, the relist after a header mismatch,
+subscriptions. Subclasses supply an entered session. The SDK's types end here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import mcp_types as types
+from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, listen
+from mcp.shared.exceptions import MCPError
+from mcp_types import HEADER_MISMATCH
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from mcp_client_app.client.dispatch import ProgressRelay
+from mcp_client_app.client.exchange import current_exchange
+from mcp_client_app.client.failures import from_foreign
+from mcp_client_app.client.link import InputHandler, Link, LinkContext, OnProgress
+from mcp_client_app.client.negotiation import Negotiation
+from mcp_client_app.datatypes import ProtocolMode, Transport
+from mcp_client_app.exceptions import ConnectionLostError, MCPClientError, ProtocolError, ServerCrashedError
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["SessionLink"]
+
+PROBE = 10.0
+"""Seconds for the probe of the new era; at most two fifths of the time to connect."""
+INPUT_ROUNDS = 10
+"""Times that a server may ask for input in one call."""
+STATE_ONLY_DELAYS = (0.05, 0.1, 0.25)
+"""Seconds to wait before asking again when the server only says: not yet."""
+
+_Request = types.Request[dict[str, Any], str]
+_RESULT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+_INPUT_METHODS = frozenset({"tools/call", "prompts/get", "resources/read"})
+
+
+class SessionLink(Link):
+    """A link over an SDK session."""
+
+    def __init__(self, context: LinkContext) -> None:
+        super().__init__(context)
+        self._stack = contextlib.AsyncExitStack()
+        self._session: ClientSession | None = None
+
+    # What a subclass supplies ----------------------------------------------------------
+
+    async def _enter(self, stack: contextlib.AsyncExitStack) -> ClientSession:
+        """Enter everything that is needed, on ``stack``, and return the session."""
+        raise NotImplementedError
+
+    async def _negotiate(self, session: ClientSession, mode: ProtocolMode) -> None:
+        """Find the era; sets ``handshake``."""
+        negotiation = Negotiation(session, server=self.context.spec.name, probe_timeout=self._probe_timeout())
+        try:
+            self.handshake = await negotiation.run(mode)
+        except (ServerCrashedError, ConnectionLostError) as error:
+            if negotiation.probing_ended_it:
+                raise _DiedOnProbe from error
+            raise
+        finally:
+            self.repairs = negotiation.repairs
+
+    # The port --------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        mode = self.context.mode
+        try:
+            try:
+                await self._attempt(mode)
+            except _DiedOnProbe as died:
+                # Old servers exit on a first message that they do not know: start again, the old way.
+                if self.context.spec.transport is not Transport.STDIO:
+                    raise (died.__cause__ or died) from None
+                await self._stack.aclose()
+                await self._attempt(ProtocolMode.LEGACY)
+        except (asyncio.CancelledError, MCPClientError):
+            raise
+        except Exception as error:
+            raise self._translate(error, "initialize") from error
+
+    async def _attempt(self, mode: ProtocolMode) -> None:
+        self._session = await self._enter(self._stack)
+        await self._negotiate(self._session, mode)
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], *, on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        relay = ProgressRelay(on_progress) if on_progress is not None else None
+        try:
+            result = await self._send(method, params, relay)
+            if method in _INPUT_METHODS and result.get("resultType") == "input_required":
+                result = await self._with_input(method, params, relay, result)
+            return result
+        except (asyncio.CancelledError, MCPClientError):
+            raise
+        except Exception as error:
+            raise self._translate(error, method) from error
+
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        session = self._entered()
+        try:
+            notification = types.Notification[dict[str, Any], str](method=method, params=dict(params))
+            await session.send_notification(notification)  # type: ignore[arg-type]  # only dumped
+        except MCPClientError:
+            raise
+        except Exception as error:
+            raise self._translate(error, method) from error
+
+    async def listen(self) -> None:
+        session = self._entered()
+        capabilities = self.handshake.capabilities if self.handshake else {}
+        wanted = {
+            f"{kind}_list_changed": bool((capabilities.get(kind) or {}).get("listChanged"))
+            for kind in ("tools", "prompts", "resources")
+        }
+        if not self._modern or not any(wanted.values()):
+            return
+        try:
+            async with asyncio.timeout(self.context.spec.list_timeout or None) as limit:
+                async with listen(session, **wanted) as subscription:
+                    limit.reschedule(None)
+                    async for _ in subscription:
+                        pass  # the session hands each event to ``_on_message``, too
+        except (SubscriptionLost, ListenNotSupportedError, TimeoutError, MCPError) as error:
+            raise self._translate(error, "subscriptions/listen") from error
+
+    async def close(self) -> None:
+        try:
+            await self._stack.aclose()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            logger.debug("Closing the link to %r: %r", self.context.spec.name, error)
+        finally:
+            self._session = None
+            self._down(None)
+
+    # Requests --------------------------------------------------------------------------
+
+    async def _send(
+        self, method: str, params: Mapping[str, Any], relay: ProgressRelay | None
+    ) -> dict[str, Any]:
+        session = self._entered()
+        if method == "tools/list" and self._modern:
+            return await self._list_tools(session, params)
+        request = _Request(method=method, params=dict(params))
+        try:
+            return await session.send_request(request, _RESULT, progress_callback=relay)
+        except MCPError as error:
+            if error.error.code != HEADER_MISMATCH or not self._modern or method != "tools/call":
+                raise
+        # The mirrored headers come from a listing that is stale: list again, and send once more.
+        await self._relist(session)
+        return await session.send_request(request, _RESULT, progress_callback=relay)
+
+    async def _list_tools(self, session: ClientSession, params: Mapping[str, Any]) -> dict[str, Any]:
+        """List through the session's own verb: it learns there which arguments become headers."""
+        cursor = params.get("cursor")
+        listed = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+        result: dict[str, Any] = listed.model_dump(by_alias=True, mode="json", exclude_none=True)
+        exchange = current_exchange()
+        if exchange is not None and exchange.raw is not None:
+            kept = {tool.name for tool in listed.tools}
+            exchange.repairs += [
+                f"tool {item['name']!r}: its x-mcp-header annotations are invalid"
+                for item in exchange.raw.get("tools") or ()
+                if isinstance(item, dict)
+                and isinstance(item.get("name"), str)
+                and item["name"] not in kept
+                and "x-mcp-header" in str(item.get("inputSchema"))
+            ]
+        return result
+
+    async def _relist(self, session: ClientSession) -> None:
+        cursor: str | None = None
+        seen: set[str] = set()
+        while True:
+            page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+            cursor = page.next_cursor
+            if cursor is None or cursor in seen:
+                return
+            seen.add(cursor)
+
+    async def _with_input(
+        self, method: str, params: Mapping[str, Any], relay: ProgressRelay | None, result: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Answer what the server asks for and send the request again, until the result is there."""
+        waits = 0
+        for _ in range(INPUT_ROUNDS):
+            asked = types.InputRequiredResult.model_validate(result)
+            again = dict(params)
+            if asked.input_requests:
+                again["inputResponses"] = await self._answers(asked.input_requests)
+            else:
+                await asyncio.sleep(STATE_ONLY_DELAYS[min(waits, len(STATE_ONLY_DELAYS) - 1)])
+                waits += 1
+            if asked.request_state is not None:
+                again["requestState"] = asked.request_state
+            result = await self._send(method, again, relay)
+            if result.get("resultType") != "input_required":
+                return result
+        raise ProtocolError(
+            f"The server {self.context.spec.name!r} asked for input more than {INPUT_ROUNDS} times in one call.",
+            server=self.context.spec.name,
+        )
+
+    async def _answers(self, requests: Mapping[str, Any]) -> dict[str, Any]:
+        session = self._entered()
+        answers: dict[str, Any] = {}
+        for key, request in requests.items():
+            meta = request.params.meta if request.params else None
+            context = ClientRequestContext(session=session, request_id=key, meta=meta)
+            answer = await session.dispatch_input_request(context, request)
+            if isinstance(answer, types.ErrorData):
+                raise MCPError.from_error_data(answer)
+            answers[key] = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return answers
+
+    # What the session is given ---------------------------------------------------------
+
+    def _session_arguments(self) -> dict[str, Any]:
+        options, handlers = self.context.options, self.context.input_handlers
+        return {
+            "client_info": types.Implementation(name=options.client_name, version=options.client_version),
+            "message_handler": self._on_message,
+            "log_level": "info",
+            "elicitation_callback": _callback(handlers, "elicitation/create", types.ElicitResult),
+            "sampling_callback": _callback(handlers, "sampling/createMessage", types.CreateMessageResult),
+            "list_roots_callback": _roots_callback(handlers),
+        }
+
+    async def _on_message(self, message: IncomingMessage) -> None:
+        if isinstance(message, Exception):
+            self._on_stream_error(message)
+            return
+        params = (
+            message.params.model_dump(by_alias=True, mode="json", exclude_none=True) if message.params else {}
+        )
+        self.context.on_notification(message.method, params)
+
+    def _on_stream_error(self, error: Exception) -> None:
+        """A message that the SDK could not read; our dispatchers count these themselves."""
+
+    # Pieces ----------------------------------------------------------------------------
+
+    @property
+    def _modern(self) -> bool:
+        return self.handshake is not None and self.handshake.mode is ProtocolMode.MODERN
+
+    def _probe_timeout(self) -> float:
+        limit = self.context.spec.connect_timeout
+        return min(PROBE, 0.4 * limit) if limit else PROBE
+
+    def _entered(self) -> ClientSession:
+        if self._session is None:
+            raise self.failure or ConnectionLostError(
+                f"The connection to {self.context.spec.name!r} is closed.",
+                server=self.context.spec.name,
+                sent=False,
+            )
+        return self._session
+
+    def _translate(self, error: BaseException, method: str) -> MCPClientError:
+        exchange = current_exchange()
+        return from_foreign(
+            error,
+            server=self.context.spec.name,
+            method=method,
+            redact=self.context.redact,
+            sent=exchange.sent if exchange is not None else True,
+        )
+
+
+class _DiedOnProbe(Exception):  # noqa: N818 - never leaves this module
+    """The server died on the probe of the new era."""
+
+
+def _callback(handlers: Mapping[str, InputHandler], method: str, result_type: type[BaseModel]) -> Any:
+    handler = handlers.get(method)
+    if handler is None:
+        return None  # the session refuses, and does not declare the capability
+
+    async def callback(context: ClientRequestContext, params: BaseModel) -> Any:
+        answer = await handler(method, params.model_dump(by_alias=True, mode="json", exclude_none=True))
+        return _validated(answer, result_type, method)
+
+    return callback
+
+
+def _roots_callback(handlers: Mapping[str, InputHandler]) -> Any:
+    handler = handlers.get("roots/list")
+    if handler is None:
+        return None
+
+    async def callback(context: ClientRequestContext) -> Any:
+        return _validated(await handler("roots/list", {}), types.ListRootsResult, "roots/list")
+
+    return callback
+
+
+def _validated(answer: Mapping[str, Any] | None, result_type: type[BaseModel], method: str) -> Any:
+    if answer is None:
+        return types.ErrorData(code=types.INVALID_REQUEST, message=f"{method} was refused.")
+    try:
+        return result_type.model_validate(answer)
+    except ValidationError:
+        logger.exception("The handler of %r returned an invalid answer.", method)
+        return types.ErrorData(code=types.INTERNAL_ERROR, message=f"{method} could not be answered.")
