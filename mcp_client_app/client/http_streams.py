@@ -28,6 +28,9 @@ SHORTEST_DELAY = 0.05
 ON_TIME = 0.01
 """Added to a delay that the server named: it counts from when it closed, and coming early is an offence."""
 
+STABLE_SECONDS = 10.0
+"""A stream that stayed open so long was no failure, even if the server had nothing to say."""
+
 EventHandler = Callable[[ServerEvent], Awaitable[bool]]
 """Takes an event; says whether it was the last one wanted."""
 
@@ -96,11 +99,13 @@ class ServerStream:
         """Keep the stream open; returns only if that is of no use any more."""
         barren = 0
         while True:
-            heard = self._parser.last_event_id
+            position, began = self._parser.last_event_id, asyncio.get_running_loop().time()
             end, got_events = await self._follow()
             if end is not StreamEnd.BROKEN:
                 return end
-            barren = 0 if got_events or self._parser.last_event_id != heard else barren + 1
+            lasted = asyncio.get_running_loop().time() - began
+            fruitful = got_events or self._parser.last_event_id != position or lasted >= STABLE_SECONDS
+            barren = 0 if fruitful else barren + 1
             self._parser = self._parser.continued()
             delay = retry_delay(self._parser, self._delay)
             if barren:

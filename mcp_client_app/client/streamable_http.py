@@ -123,15 +123,12 @@ class HttpDispatcher(BaseDispatcher):
                 scope.reschedule(0)
 
         pending.future.add_done_callback(stop)
-        try:
+        with contextlib.suppress(TimeoutError):  # says that it was stopped
             async with asyncio.timeout(None) as scope:
                 try:
                     await self._post_request(message, pending, opts)
                 finally:
                     running = False
-        except TimeoutError:
-            if not pending.future.done():
-                raise
 
     async def _send_message(self, message: dict[str, Any], opts: CallOptions) -> None:
         try:

@@ -24,8 +24,6 @@ from mcp_client_app.exceptions import (
 from tests.servers.faulty_http import FaultyHttp
 from tests.servers.tls import make_tls
 
-pytestmark = pytest.mark.anyio
-
 SECRET = "secret-4711"
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
 HEADERS = {"content-type": "application/json"}
@@ -332,6 +330,43 @@ async def test_proxies_of_the_environment_are_used_only_when_asked_for(
 
     assert len(peer.requests) == 2
     assert [request.path for request in proxy.requests] == [peer.url]
+
+
+async def test_a_proxy_that_is_down_or_refuses_is_told_apart_from_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    async with client_for("https://docs.example/mcp", trust_env=True) as client:
+        with pytest.raises(ServerUnavailableError, match="proxy that refused the connection"):
+            await post(client)
+
+    async with FaultyHttp("proxy_refuses", status=407) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
+        async with client_for("https://docs.example/mcp", trust_env=True) as client:
+            with pytest.raises(ServerUnavailableError, match=r"proxy .*\(HTTP 407\)"):
+                await post(client)
+
+
+async def test_a_proxy_that_speaks_no_http_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", f"socks5://user:{SECRET}@127.0.0.1:1080")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(ConfigurationError, match="TRUST_ENV") as caught:
+        HttpClient("https://docs.example/mcp", server="docs", trust_env=True)
+
+    assert SECRET not in str(caught.value)
+
+
+def test_a_name_cannot_be_looked_up_any_more_while_the_process_ends() -> None:
+    async def ask() -> None:
+        await asyncio.get_running_loop().shutdown_default_executor()
+        async with client_for("http://localhost/mcp") as client:
+            with pytest.raises(ServerUnavailableError, match="process is ending"):
+                await post(client)
+
+    asyncio.run(ask())
 
 
 # Redirects ---------------------------------------------------------------------------

@@ -333,6 +333,22 @@ async def test_a_server_that_is_down_is_unavailable_and_got_nothing() -> None:
     assert not exchange.sent
 
 
+@pytest.mark.parametrize("status", [400, 401, 500])
+async def test_a_notification_that_is_refused_is_no_error(status: int) -> None:
+    async with (
+        FaultyHttp("note_status", status=status) as peer,
+        connected(peer, handshake=True) as dispatcher,
+    ):
+        await dispatcher.notify("notifications/roots/list_changed", None, {"headers": LEGACY})
+        assert dispatcher.failure is None
+
+
+async def test_a_notification_notices_that_the_session_is_gone() -> None:
+    async with FaultyHttp("note_status", status=404) as peer, connected(peer, handshake=True) as dispatcher:
+        await dispatcher.notify("notifications/roots/list_changed", None, {"headers": LEGACY})
+        assert isinstance(dispatcher.failure, ConnectionLostError)
+
+
 # Cancelling --------------------------------------------------------------------------
 
 

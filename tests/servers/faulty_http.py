@@ -194,6 +194,8 @@ async def plain(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 @scenario("status")
 @scenario("get_status", on="GET")
+@scenario("note_status", on="notifications/roots/list_changed")
+@scenario("proxy_refuses", on="CONNECT")
 async def status(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     options = peer.options
     await reply.send(
