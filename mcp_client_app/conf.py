@@ -129,6 +129,8 @@ class AppSettings:
     DEBUG: bool = False
     """Log protocol frames at DEBUG, secrets redacted."""
 
+    RECORD_STATES: bool = True
+    """Write rows that say how this process's connections stand, for the admin and other processes."""
     AUDIT: bool = True
     """Write a row for each call."""
     AUDIT_PAYLOADS: bool = False

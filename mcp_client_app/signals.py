@@ -21,8 +21,8 @@ server_stderr = Signal()
 # sender: the manager's class. message: datatypes.LogMessage. Whatever a server reports: it may hold secrets.
 server_log = Signal()
 
-# sender: the manager's class. server: the name; kinds: frozenset of "tools", "resources",
-# "resource_templates" and "prompts", those that were listed anew and differ.
+# sender: the manager's class. status: datatypes.ServerStatus, after the lists of a server were read,
+# for the first time or anew.
 catalogue_changed = Signal()
 
 # sender: models.ToolCall. server, tool: names; kind: "tool", "resource", "prompt" or "completion";

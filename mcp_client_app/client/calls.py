@@ -24,6 +24,7 @@ from mcp_client_app.exceptions import (
     RequestTimeoutError,
     ServerConnectionError,
     ServerUnavailableError,
+    TransportError,
 )
 
 __all__ = ["Answer", "deadline", "send"]
@@ -35,7 +36,9 @@ class Answer:
 
     result: Mapping[str, Any] = field(default_factory=dict)
     exchange: Exchange = field(default_factory=Exchange)
+    tried_again: bool = False
     replayed: bool = False
+    """Sent a second time, although the first may have run."""
 
 
 @contextlib.asynccontextmanager
@@ -89,11 +92,12 @@ async def send(
                 raise
             # Edited meanwhile: the next round takes the new connection.
         except _BrokeError as broke:
-            if answer.replayed or not (connection.spec.auto_reconnect or connection.retired):
+            if answer.tried_again or not (connection.spec.auto_reconnect or connection.retired):
                 raise broke.error from broke.error.__cause__
             if answer.exchange.sent and not repeatable:
                 raise broke.error from broke.error.__cause__
-            answer.replayed = True
+            answer.tried_again = True
+            answer.replayed = answer.exchange.sent
 
 
 class _BrokeError(Exception):
@@ -129,6 +133,8 @@ async def _attempt(
     except AuthRequiredError:
         raise
     except ServerConnectionError as error:
+        if isinstance(error, TransportError) and error.status is not None:
+            raise  # the server is there and said no: the same again would not help
         if not answer.exchange.sent:
             _note_outage(connection, error)
         raise _BrokeError(error) from error

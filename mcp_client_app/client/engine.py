@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mcp_client_app.client.callbacks import CallbackExecutor
@@ -27,6 +29,8 @@ __all__ = ["Engine"]
 
 LOOP_THREAD = "mcp-client-loop"
 IN_PROCESS_THREAD = "mcp-in-process-loop"
+HEARTBEAT = 60.0
+"""Seconds between two signs of life to the observers."""
 
 
 class Engine:
@@ -52,6 +56,7 @@ class Engine:
         self.pool: ConnectionPool = self.thread.run(self._build)
 
     async def _build(self) -> ConnectionPool:
+        self._heartbeat = asyncio.get_running_loop().create_task(self._beat())
         self._starts = StartSlots(self.options.max_starts)
         return ConnectionPool(
             ConnectionHost(
@@ -113,7 +118,15 @@ class Engine:
             return
         for observer in self._observers:
             method = getattr(observer, event)
-            self._callbacks.post(server, lambda method=method: method(payload))
+            self._callbacks.post(server, partial(method, payload))
+
+    async def _beat(self) -> None:
+        """Let observers know once a minute that this process still holds connections."""
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            if any(connection.link is not None for connection in self.pool.all()):
+                for observer in self._observers:
+                    self._callbacks.post("", observer.tick)
 
     def flush_callbacks(self, timeout: float) -> bool:
         """Wait until the callbacks queued so far have run."""
@@ -133,6 +146,11 @@ class Engine:
         if self._in_process is not None:
             self._in_process.stop(at_exit=at_exit)
         self._callbacks.close(timeout=2.0)
+        for observer in self._observers:
+            try:
+                observer.closed()
+            except Exception:
+                logger.exception("An observer failed at the end.")
         if self._reaper is not None:
             self._reaper.close()
 

@@ -89,7 +89,7 @@ class InProcessDispatcher(BaseDispatcher):
         self._finished: asyncio.Future[None] = self._home.create_future()
         self._inbox: asyncio.Queue[dict[str, Any] | None] | None = None
         """Lives on the server's loop; None ends the server's input."""
-        self._serving: asyncio.Task[None] | None = None
+        self._life: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start the server.
@@ -97,22 +97,22 @@ class InProcessDispatcher(BaseDispatcher):
         Raises:
             ConfigurationError: It cannot be loaded.
         """
-        self._serving = asyncio.create_task(self._thread.arun(self._serve))
-        self._serving.add_done_callback(self._ended)
+        self._life = asyncio.create_task(self._thread.arun(self._live))
+        self._life.add_done_callback(self._ended)
         await asyncio.shield(self._started)
 
     async def aclose(self) -> None:
         """End the server's input, then the server."""
         self._hand_over(None)
-        if self._serving is not None:
+        if self._life is not None:
             await asyncio.wait({self._finished}, timeout=GRACE)
-            self._serving.cancel()
+            self._life.cancel()
             await asyncio.wait({self._finished}, timeout=GRACE)
         self._fail(ConnectionLostError(f"The connection to {self.server!r} was closed.", server=self.server))
 
     # On the server's loop --------------------------------------------------------------
 
-    async def _serve(self) -> None:
+    async def _live(self) -> None:
         try:
             target = load_server(self._path, self.server)
             self._inbox = asyncio.Queue()

@@ -65,6 +65,11 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         self._scopes = itertools.count(1)
         _managers.add(self)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called: the manager cannot be used any more."""
+        return self._closed
+
     # Plumbing --------------------------------------------------------------------------
 
     def _started(self) -> Engine:
@@ -212,6 +217,13 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
     async def astatuses(self) -> list[ServerStatus]:
         """Async twin of ``statuses``."""
         return self._statuses(await self.source.acurrent())
+
+    def follow_soon(self) -> None:
+        """Follow a change of the configuration that this process made, without waiting for the next use."""
+        engine = self._engine
+        if engine is not None and self._pid == os.getpid() and not self._closed:
+            snapshot = self.source.current()
+            engine.thread.call_soon(lambda: engine.pool.apply(snapshot))
 
     def add_server(self, name: str, config: Mapping[str, Any]) -> ServerHandle:
         """Store a new server and connect it.

@@ -21,3 +21,9 @@ class Observer:
 
     def stderr(self, line: StderrLine) -> None:
         """A stdio server wrote a line to its standard error."""
+
+    def tick(self) -> None:
+        """A minute has passed while at least one server is connected."""
+
+    def closed(self) -> None:
+        """The manager was closed. Called in the thread that closed it, perhaps at exit."""

@@ -78,7 +78,8 @@ def search(pool: ConnectionPool, name: str, unavailable: Iterable[str], principa
         UnknownToolError: None does; names the servers that could not be asked.
         ToolBlockedError: Only servers whose filter forbids it offer it.
     """
-    found, blocked = [], []
+    found: list[tuple[Connection, ToolInfo]] = []
+    blocked: list[tuple[Connection, ToolInfo]] = []
     for connection in pool.all():
         if connection.principal == principal and (tool := find_in(connection, name)) is not None:
             (found if connection.spec.allows(tool.name) else blocked).append((connection, tool))

@@ -39,7 +39,7 @@ STATE_ONLY_DELAYS = (0.05, 0.1, 0.25)
 """Seconds to wait before asking again when the server only says: not yet."""
 
 _Request = types.Request[dict[str, Any], str]
-_RESULT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+_RESULT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 _INPUT_METHODS = frozenset({"tools/call", "prompts/get", "resources/read"})
 
 
@@ -118,7 +118,7 @@ class SessionLink(Link):
     async def listen(self) -> None:
         session = self._entered()
         capabilities = self.handshake.capabilities if self.handshake else {}
-        wanted = {
+        wanted: dict[str, Any] = {
             f"{kind}_list_changed": bool((capabilities.get(kind) or {}).get("listChanged"))
             for kind in ("tools", "prompts", "resources")
         }

@@ -66,7 +66,7 @@ class Snapshot:
         """
         found = self.entries.get(name)
         if found is None:
-            folded = name.strip().casefold() if isinstance(name, str) else ""
+            folded = str(name).strip().casefold()
             found = next((entry for key, entry in self.entries.items() if key.casefold() == folded), None)
         if found is None:
             raise UnknownServerError(f"There is no server {name!r}.", server=name)

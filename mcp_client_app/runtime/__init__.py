@@ -1,0 +1,75 @@
+"""The process-wide manager: settings and rows on one side, connections on the other.
+
+``get_mcp_manager()`` builds it on first use. Nothing connects, and the SDK is not loaded,
+before that.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from mcp_client_app.runtime.environment import refuse_unsuitable
+from mcp_client_app.runtime.options import manager_options
+from mcp_client_app.runtime.row_source import RowSource
+
+if TYPE_CHECKING:
+    from mcp_client_app.client.manager import MCPClientManager
+
+__all__ = ["close_mcp_manager", "get_mcp_manager", "set_mcp_manager", "started_manager"]
+
+_lock = threading.Lock()
+_manager: MCPClientManager | None = None
+row_source = RowSource()
+
+
+def get_mcp_manager() -> MCPClientManager:
+    """Return this process's manager; made on first use, and made anew after it was closed.
+
+    Raises:
+        ConfigurationError: Nothing of this kind can work here (gevent, eventlet, uWSGI without threads).
+    """
+    global _manager
+    manager = _manager
+    if manager is None or manager.is_closed:
+        with _lock:
+            if _manager is None or _manager.is_closed:
+                _manager = _build()
+            manager = _manager
+    return manager
+
+
+def started_manager() -> MCPClientManager | None:
+    """Return this process's manager if there is one already; never makes one."""
+    return None if _manager is None or _manager.is_closed else _manager
+
+
+def set_mcp_manager(manager: MCPClientManager | None) -> MCPClientManager | None:
+    """Put another manager in place, for tests; returns the one before. Neither is closed."""
+    global _manager
+    with _lock:
+        before, _manager = _manager, manager
+    return before
+
+
+def close_mcp_manager() -> None:
+    """Close this process's manager, if there is one: connections, threads, processes."""
+    manager = set_mcp_manager(None)
+    if manager is not None:
+        manager.close()
+
+
+def _build() -> MCPClientManager:
+    refuse_unsuitable()
+    # The one sanctioned lazy import: the SDK costs most of a second and 57 MB, which
+    # "manage.py migrate" and processes that call no tool must not pay.
+    from mcp_client_app.client.manager import MCPClientManager
+    from mcp_client_app.runtime.observer import DjangoObserver
+
+    return MCPClientManager(row_source, manager_options(), [DjangoObserver()])
+
+
+def _forget_lock() -> None:
+    """After a fork, in the child: another thread may have held the lock."""
+    global _lock
+    _lock = threading.Lock()
