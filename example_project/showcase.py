@@ -17,7 +17,7 @@ from example_project.settings import VAR_DIR
 from example_project.tables import table
 from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import ServerStatus
-from mcp_client_app.runtime import get_mcp_manager
+from mcp_client_app.runtime import close_mcp_manager, get_mcp_manager
 
 LOGIN = "demo"
 
@@ -48,7 +48,7 @@ def run(*, serve_on: tuple[str, int] | None) -> int:
             if serve_on is not None:
                 _serve(*serve_on)
         finally:
-            manager.disconnect_all()
+            close_mcp_manager()
     print(
         "\nEverything worked." if all_well else "\nSomething did not work: see FAILED and the states above."
     )
@@ -77,7 +77,7 @@ def _show(manager: MCPClientManager) -> bool:
     _heading("Tools")
     tools = manager.list_tools()
     print(
-        table(("tool", "description"), [(tool.public_name, tool.description or "") for tool in tools.items])
+        table(("tool", "description"), [(tool.public_name, tool.description or "") for tool in tools])
     )
     _heading("Calls")
     all_calls_well = tour.walk(manager)

@@ -6,11 +6,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from mcp_client_app.runtime import get_mcp_manager
+from mcp_client_app import services
 
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """Show what this process knows about its servers; looking never connects anything."""
-    servers = get_mcp_manager().list_servers()
+    servers = services.server_statuses()
     return render(request, "example_project/home.html", {"servers": servers})

@@ -13,7 +13,6 @@ import pytest
 from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import ConnectionState, Progress, ToolResult
 from mcp_client_app.exceptions import (
-    ProtocolError,
     UnknownPromptError,
     UnknownResourceError,
     UnknownToolError,
@@ -295,7 +294,7 @@ def test_an_unknown_prompt_is_an_error_of_that_server(manager: MCPClientManager)
 
 
 def test_a_prompt_that_the_server_refuses_tells_its_reason(manager: MCPClientManager) -> None:
-    with pytest.raises(ProtocolError, match="Invalid arguments for prompt args-prompt"):
+    with pytest.raises(InvalidArgumentsError, match="Invalid arguments for prompt args-prompt"):
         manager.get_prompt(SERVER, "args-prompt", {})
 
 
