@@ -59,9 +59,9 @@ class CallbackExecutor:
             if key in self._busy or key in self._runnable:
                 return
             self._runnable.append(key)
-            if self._idle:
-                self._condition.notify()
-            elif len(self._threads) < self._limit:
+            self._condition.notify()
+            # A thread that was notified before may not have woken yet: it counts for one key only.
+            if len(self._runnable) > self._idle and len(self._threads) < self._limit:
                 self._start()
 
     def _start(self) -> None:

@@ -196,6 +196,10 @@ class Connection:
             async with asyncio.timeout(seconds or None):
                 await self._until_stopped(link.open())
                 await self._until_stopped(self.keeper.load(link))
+        except RequestTimeoutError:
+            raise  # one of the steps had a limit of its own and says so
+        except RequestTimeoutError:
+            raise  # of one of the lists, which has a limit of its own
         except TimeoutError as error:
             raise RequestTimeoutError(
                 f"The server {self.spec.name!r} was not ready within {seconds:g} s.",

@@ -29,19 +29,18 @@ from mcp.shared.dispatcher import (
     coerce_request_id,
     run_notify_intercept,
 )
-from mcp.shared.exceptions import MCPError, NoBackChannelError
-from mcp.shared.transport_context import TransportContext
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT, RequestId
-from pydantic import ValidationError
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, RequestId
 
+from mcp_client_app.client.background import spawn
 from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.leniency import Repairer
+from mcp_client_app.client.serving import DispatchContext, Serving
 from mcp_client_app.exceptions import MCPClientError, TransportError
 
 logger = logging.getLogger(__name__)
 
-MAX_SERVER_REQUESTS = 32
-"""Requests of the server that are handled at once; more are refused."""
+LISTEN = "subscriptions/listen"
 
 
 @dataclass(slots=True, eq=False)
@@ -65,37 +64,6 @@ class ProgressRelay:
         self.report(progress, total, message)
 
 
-class DispatchContext:
-    """What a handler of the server's request or notification may use."""
-
-    message_metadata = None
-
-    def __init__(self, dispatcher: BaseDispatcher, request_id: RequestId | None) -> None:
-        self._dispatcher = dispatcher
-        self.request_id = request_id
-        self.transport = TransportContext(kind=dispatcher.kind, can_send_request=True)
-        self.cancel_requested = anyio.Event()
-
-    @property
-    def can_send_request(self) -> bool:
-        return self._dispatcher.failure is None
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> dict[str, Any]:
-        if not self.can_send_request:
-            raise NoBackChannelError(method)
-        return await self._dispatcher.send_raw_request(method, params, opts)
-
-    async def notify(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> None:
-        await self._dispatcher.notify(method, params, opts)
-
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Client-to-server progress does not exist in the eras spoken here."""
-
-
 class BaseDispatcher:
     """Correlates requests and answers over a transport that a subclass supplies."""
 
@@ -113,13 +81,14 @@ class BaseDispatcher:
         self.dropped_notifications = 0
         self.trace: Callable[[str, Any], None] | None = None
         """Called with ``->`` or ``<-`` and each message; for debugging."""
+        self.redact: Callable[[str], str] = str
+        """Takes the server's secrets out of text that people will see."""
         self._next_id = 0
         self._pending: dict[RequestId, Pending] = {}
-        self._serving: dict[RequestId, asyncio.Task[None]] = {}
+        self._serving = Serving(server, self, lambda message: self._tell(message, {}))
         self._notifications: deque[tuple[str, dict[str, Any] | None]] = deque()
         self._queue_size = queue_size
         self._wake = asyncio.Event()
-        self._on_request: OnRequest | None = None
         self._intercept: OnNotifyIntercept | None = None
 
     # What a transport supplies ---------------------------------------------------------
@@ -200,7 +169,7 @@ class BaseDispatcher:
 
         Stays until the session is left, also when the link is down: the owner decides.
         """
-        self._on_request = on_request
+        self._serving.handler = on_request
         self._intercept = on_notify_intercept
         task_status.started()
         try:
@@ -214,9 +183,7 @@ class BaseDispatcher:
                     except Exception:
                         logger.exception("The handler of %r of %r failed.", method, self.server)
         finally:
-            self._on_request = None
-            for task in list(self._serving.values()):
-                task.cancel()
+            self._serving.stop()
 
     # Receiving -------------------------------------------------------------------------
 
@@ -225,7 +192,7 @@ class BaseDispatcher:
         if self.trace is not None:
             self.trace("<-", message)
         if not isinstance(message, dict):
-            self._note_noise(f"not a JSON-RPC message: {str(message)[:200]}")
+            self._note_noise(f"not a JSON-RPC message: {str(message)[:4000]}")
             return
         method = message.get("method")
         if isinstance(method, str):
@@ -234,7 +201,7 @@ class BaseDispatcher:
                 params = None
             request_id = as_request_id(message.get("id"))
             if "id" in message and request_id is not None:
-                self._serve(request_id, method, params)
+                self._serving.serve(request_id, method, params)
             else:
                 self._notified(method, params)
         elif "result" in message or "error" in message:
@@ -246,11 +213,8 @@ class BaseDispatcher:
         request_id = as_request_id(message.get("id"))
         if request_id is not None:
             pending = self._pending.get(coerce_request_id(request_id))
-        elif "error" in message and len(self._pending) == 1:
-            # An error that names no request can only mean the one that waits.
-            pending = next(iter(self._pending.values()))
         else:
-            pending = None
+            pending = self._only_one_waiting() if "error" in message else None
         if pending is None:
             logger.debug("Dropped an answer of %r: nobody waits for it.", self.server)
             return
@@ -268,6 +232,11 @@ class BaseDispatcher:
                 ),
             )
 
+    def _only_one_waiting(self) -> Pending | None:
+        """Return the request that an error without an id must mean; a subscription waits for no answer."""
+        waiting = [pending for pending in self._pending.values() if pending.method != LISTEN]
+        return waiting[0] if len(waiting) == 1 else None
+
     def _settle(self, pending: Pending, outcome: dict[str, Any] | Exception) -> None:
         if pending.future.done():
             return
@@ -281,9 +250,8 @@ class BaseDispatcher:
             self._progressed(params or {})
         elif method == "notifications/cancelled":
             request_id = as_request_id((params or {}).get("requestId"))
-            task = None if request_id is None else self._serving.get(coerce_request_id(request_id))
-            if task is not None:
-                task.cancel()
+            if request_id is not None:
+                self._serving.cancel(request_id)
         if run_notify_intercept(self._intercept, method, params) or method == "notifications/progress":
             return
         if len(self._notifications) >= self._queue_size:
@@ -305,38 +273,7 @@ class BaseDispatcher:
         if isinstance(pending.on_progress, ProgressRelay):
             pending.on_progress.report(progress, total, message)
         else:
-            self._spawn(pending.on_progress(progress, total, message))
-
-    # Serving the server ----------------------------------------------------------------
-
-    def _serve(self, request_id: RequestId, method: str, params: dict[str, Any] | None) -> None:
-        if self._on_request is None or len(self._serving) >= MAX_SERVER_REQUESTS:
-            self._spawn(self._answer_error(request_id, INTERNAL_ERROR, "The client is busy."))
-            return
-        key = coerce_request_id(request_id)
-        task = asyncio.create_task(self._serve_one(request_id, method, params))
-        self._serving[key] = task
-        task.add_done_callback(lambda _: self._serving.pop(key, None))
-
-    async def _serve_one(self, request_id: RequestId, method: str, params: dict[str, Any] | None) -> None:
-        assert self._on_request is not None
-        try:
-            result = await self._on_request(DispatchContext(self, request_id), method, params)
-        except MCPError as error:
-            await self._answer_error(request_id, error.error.code, error.error.message, error.error.data)
-        except ValidationError:
-            await self._answer_error(request_id, INVALID_PARAMS, "Invalid request parameters")
-        except Exception:
-            logger.exception("The handler of %r of %r failed.", method, self.server)
-            await self._answer_error(request_id, INTERNAL_ERROR, "The client failed to answer.")
-        else:
-            await self._tell({"jsonrpc": "2.0", "id": request_id, "result": result}, {})
-
-    async def _answer_error(self, request_id: RequestId, code: int, message: str, data: Any = None) -> None:
-        error: dict[str, Any] = {"code": code, "message": message}
-        if data is not None:
-            error["data"] = data
-        await self._tell({"jsonrpc": "2.0", "id": request_id, "error": error}, {})
+            spawn(pending.on_progress(progress, total, message), "A progress callback")
 
     async def _tell(self, message: dict[str, Any], opts: CallOptions) -> None:
         if self.failure is None:
@@ -397,23 +334,8 @@ class BaseDispatcher:
 
     def _note_noise(self, text: str) -> None:
         self.noise_count += 1
-        self.noise_last = text
-        logger.debug("Noise from %r: %s", self.server, text)
-
-    def _spawn(self, coroutine: Any) -> None:
-        task = asyncio.ensure_future(coroutine)
-        _background.add(task)
-        task.add_done_callback(_forget)
-
-
-_background: set[asyncio.Future[Any]] = set()
-"""Tasks that nobody awaits: the loop itself keeps only weak references."""
-
-
-def _forget(task: asyncio.Future[Any]) -> None:
-    _background.discard(task)
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logger.debug("A background task failed.", exc_info=error)
+        self.noise_last = self.redact(text)[:200]  # in this order: half a secret would not be known as one
+        logger.debug("Noise from %r: %s", self.server, self.noise_last)
 
 
 def _number(value: object) -> float | None:

@@ -46,6 +46,7 @@ class CatalogueKeeper:
         self._ready = ready
         self._changed = changed
         self._task: asyncio.Task[None] | None = None
+        self._wanted = False
 
     async def load(self, link: Link) -> None:
         """Read all lists over a link that is not yet in use."""
@@ -59,18 +60,19 @@ class CatalogueKeeper:
         return catalogue
 
     def refresh_soon(self) -> None:
-        """Read the lists after a moment."""
+        """Read the lists after a moment; many wishes in that moment cost one reading."""
+        self._wanted = True
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._refresh_later())
+            self._task = asyncio.get_running_loop().create_task(self._refresh_wanted())
 
-    async def _refresh_later(self) -> None:
-        await asyncio.sleep(DEBOUNCE)
-        # From here on, a further change needs a further reading.
-        self._task = None
-        try:
-            await self.refresh()
-        except MCPClientError as error:
-            logger.warning("The changed lists of %r could not be read: %s", self.spec.name, error)
+    async def _refresh_wanted(self) -> None:
+        while self._wanted:
+            await asyncio.sleep(DEBOUNCE)
+            self._wanted = False  # a change from here on needs a further reading
+            try:
+                await self.refresh()
+            except MCPClientError as error:
+                logger.warning("The changed lists of %r could not be read: %s", self.spec.name, error)
 
     async def listen(self, link: Link) -> None:
         """Keep a subscription open where the era needs one; after a gap read the lists, for nothing is replayed."""
@@ -89,6 +91,7 @@ class CatalogueKeeper:
             self.refresh_soon()
 
     def cancel(self) -> None:
-        """Forget about a reading that is planned."""
+        """Forget about readings that are planned or under way; the link is going."""
+        self._wanted = False
         if self._task is not None:
             self._task.cancel()

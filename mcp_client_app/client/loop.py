@@ -257,9 +257,11 @@ class LoopThread:
             relay.wake = lambda: outbox.put(wake.set)
         self._submit(job)
         try:
-            while not job.finished:
+            finished = False
+            while not finished:
                 await wake.wait()
                 wake.clear()
+                finished = job.finished  # before delivering: events come before the end
                 if relay is not None:
                     await relay.adeliver()
         finally:
@@ -272,7 +274,13 @@ class LoopThread:
         if not self.is_alive:
             raise ManagerClosedError
         self._waiting.add(job)
-        self.call_soon(lambda: job.run(self.loop))
+        try:
+            self.call_soon(lambda: job.run(self.loop))
+            if self._closed:  # since we looked: then nobody might tell this job
+                raise ManagerClosedError
+        except ManagerClosedError:
+            self._waiting.discard(job)
+            raise
 
     def _outbox(self, loop: asyncio.AbstractEventLoop) -> _Outbox:
         outbox = self._outboxes.get(id(loop))

@@ -74,14 +74,9 @@ async def start_child(context: LinkContext) -> ChildProcess:
 
 
 def _end_unwanted(job: asyncio.Future[subprocess.Popen[bytes]]) -> None:
-    """End a process whose start nobody waited for."""
+    """End a process whose start nobody waited for; without a task, as the loop may be about to stop."""
     if not job.cancelled() and job.exception() is None:
-        task = asyncio.ensure_future(ChildProcess(job.result(), None).end(0.0))
-        _ending.add(task)
-        task.add_done_callback(_ending.discard)
-
-
-_ending: set[asyncio.Future[Any]] = set()
+        ChildProcess(job.result(), None).kill_now()
 
 
 class OwnLink(SessionLink):
@@ -150,14 +145,19 @@ class OwnLink(SessionLink):
 
     async def _http(self, stack: contextlib.AsyncExitStack) -> HttpDispatcher:
         spec, options = self.context.spec, self.context.options
-        client = HttpClient(
-            spec.url,
-            server=spec.name,
-            policy=options.url_policy,
-            headers=spec.headers,
-            trust_env=options.trust_env,
-            on_connected=await self.context.starts.acquire(),
-        )
+        release = await self.context.starts.acquire()
+        try:
+            client = HttpClient(
+                spec.url,
+                server=spec.name,
+                policy=options.url_policy,
+                headers=spec.headers,
+                trust_env=options.trust_env,
+                on_connected=release,
+            )
+        except BaseException:
+            release()
+            raise
         dispatcher = HttpDispatcher(
             spec,
             client,

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from mcp_client_app.client.background import spawn
 from mcp_client_app.client.backoff import Backoff
 from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.connection_host import ConnectionHost
@@ -33,6 +34,8 @@ class ConnectionPool:
         self._connections: dict[Key, Connection] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._retiring: dict[Key, asyncio.Task[None]] = {}
+        self._leaving: set[Connection] = set()
+        """Retired connections whose processes may still live."""
         self._closed = False
 
     def connection(self, name: str, principal: str = SHARED) -> Connection:
@@ -88,7 +91,7 @@ class ConnectionPool:
     def _follow_stop_flag(self, entry: ServerEntry, connection: Connection) -> None:
         stopped_by_row = connection.standing.reason == ROW_STOP
         if entry.stopped and connection.standing.state is not ConnectionState.STOPPED:
-            _in_background(connection.stop(ROW_STOP))
+            spawn(connection.stop(ROW_STOP), "Stopping a connection")
         elif not entry.stopped and stopped_by_row and connection.standing.state is ConnectionState.STOPPED:
             connection.standing.move(ConnectionState.IDLE)
 
@@ -97,12 +100,16 @@ class ConnectionPool:
         connection = self._connections.pop(key, None)
         if connection is None:
             return None
-        task = _in_background(connection.retire(connection.spec.shutdown_timeout or 5.0))
+        task = spawn(
+            connection.retire(connection.spec.shutdown_timeout or 5.0), "Closing a replaced connection"
+        )
         self._retiring[key] = task
-        task.add_done_callback(lambda done: self._retired(key, done))
+        self._leaving.add(connection)
+        task.add_done_callback(lambda done: self._retired(key, connection, done))
         return task
 
-    def _retired(self, key: Key, task: asyncio.Task[None]) -> None:
+    def _retired(self, key: Key, connection: Connection, task: asyncio.Task[None]) -> None:
+        self._leaving.discard(connection)
         if self._retiring.get(key) is task:
             del self._retiring[key]
 
@@ -111,40 +118,23 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close all connections at once; each is bounded by its own shutdown time."""
         self._closed = True
-        connections, self._connections = self.all(), {}
+        connections = [*self.all(), *self._leaving]
         await _gather(connection.stop("the manager was closed") for connection in connections)
-        if self._retiring:
-            await asyncio.wait(set(self._retiring.values()))
+        self._connections.clear()
 
     def kill_now(self) -> None:
         """End every process at once: for the exit path."""
-        for connection in self.all():
+        for connection in (*self.all(), *self._leaving):
             connection.kill_now()
 
     def forget(self) -> None:
         """After a fork, in the child."""
-        for connection in self.all():
+        for connection in (*self.all(), *self._leaving):
             connection.forget()
         self._connections.clear()
 
 
-_background: set[asyncio.Task[Any]] = set()
-
-
-def _in_background(coroutine: Any) -> asyncio.Task[Any]:
-    task = asyncio.get_running_loop().create_task(coroutine)
-    _background.add(task)
-    task.add_done_callback(_finished)
-    return task
-
-
-def _finished(task: asyncio.Task[Any]) -> None:
-    _background.discard(task)
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("A connection could not be closed.", exc_info=error)
-
-
 async def _gather(coroutines: Iterable[Any]) -> None:
-    tasks = [_in_background(coroutine) for coroutine in coroutines]
+    tasks = [spawn(coroutine, "Closing a connection") for coroutine in coroutines]
     if tasks:
         await asyncio.wait(tasks)

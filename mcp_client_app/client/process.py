@@ -31,6 +31,9 @@ INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "
 STEP = 2.0
 """Seconds between closing stdin, SIGTERM and SIGKILL."""
 
+REAPING = 0.5
+"""Seconds that a killed process may keep the exit path waiting; it takes milliseconds."""
+
 POLL = 0.05
 """Seconds between looks at a child where the platform has no pidfd."""
 
@@ -72,6 +75,12 @@ def spawn(spec: ServerSpec) -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         raise _spawn_error(spec, error) from error
+    except ValueError as error:
+        raise ConfigurationError(
+            f"The command, arguments or environment of {spec.name!r} hold a NUL character.",
+            server=spec.name,
+            field="args",
+        ) from error
 
 
 def _find(spec: ServerSpec, environment: Mapping[str, str]) -> str:
@@ -135,12 +144,15 @@ class ChildProcess:
     """
 
     def __init__(self, popen: subprocess.Popen[bytes], reaper: Reaper | None) -> None:
-        assert popen.stdin is not None and popen.stdout is not None and popen.stderr is not None
+        assert popen.stdin is not None
+        assert popen.stdout is not None
+        assert popen.stderr is not None
         self._popen = popen
         self._reaper = reaper
         self._loop = asyncio.get_running_loop()
         self._pidfd: int | None = None
         self._ended = False
+        self._let_go = False
         self._observed: int | None = None
         self.pid = popen.pid
         self.stdin, self.stdout, self.stderr = popen.stdin, popen.stdout, popen.stderr
@@ -233,27 +245,36 @@ class ChildProcess:
             os.killpg(self.pid, number)
 
     def _close(self) -> None:
+        self._let_go = True
         if self._reaper is not None:
             self._reaper.discard(self.pid)
-        for pipe in (self.stdin, self.stdout, self.stderr):
-            with contextlib.suppress(OSError):
-                pipe.close()
+        self._close_pipes()
         if not self.exited.done():
             self.exited.set_result(None)
 
+    def _close_pipes(self) -> None:
+        # By their objects, never by number: these close themselves, and the number may be another's by then.
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
     def kill_now(self) -> None:
-        """End the group at once, without waiting: for the exit path."""
+        """End the group at once, hardly waiting: for the exit path. Does nothing after ``end``."""
+        if self._let_go:
+            return
         self._ended = True
         self._signal(signal.SIGKILL)
-        self._popen.poll()
+        self._unwatch()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(REAPING)
         self._close()
 
     def forget(self) -> None:
         """After a fork, in the child: let go of the parent's pipes; never signal the parent's processes."""
-        self._ended = True
-        self._popen.returncode = (
-            0  # keeps Popen from waiting for, or warning about, a process that is not ours
-        )
-        for pipe in (self.stdin, self.stdout, self.stderr):
-            with contextlib.suppress(OSError):
-                os.close(pipe.fileno())
+        self._ended = self._let_go = True
+        # Keeps Popen from waiting for, or warning about, a process that is not ours.
+        self._popen.returncode = 0
+        self._close_pipes()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None

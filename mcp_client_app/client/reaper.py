@@ -67,7 +67,7 @@ class Reaper:
         if process is not None and process.stdin is not None:
             process.returncode = 0
             with contextlib.suppress(OSError):
-                os.close(process.stdin.fileno())
+                process.stdin.close()
 
     def _start(self) -> subprocess.Popen[bytes] | None:
         try:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from mcp.shared.dispatcher import CallOptions
+from mcp.shared.dispatcher import CallOptions, coerce_request_id
 
 from mcp_client_app import json_codec
 from mcp_client_app.client.dispatch import BaseDispatcher, Pending
@@ -21,7 +21,10 @@ from mcp_client_app.exceptions import ResultTooLargeError, TransportError
 
 __all__ = ["StdioDispatcher"]
 
-_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
+_VALUE = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")'
+_FIRST_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _VALUE)
+_LAST_ID = re.compile(_VALUE + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+"""The id of an answer, before or after its result: an id inside the result is another thing's."""
 
 
 class StdioDispatcher(BaseDispatcher):
@@ -43,6 +46,7 @@ class StdioDispatcher(BaseDispatcher):
         on_stderr: Callable[[str], None] = lambda line: None,
     ) -> None:
         super().__init__(server=server, repairer=repairer, queue_size=queue_size)
+        self.redact = redactor
         self._strict_parsing = strict_parsing
         self._max_frame_size = max_frame_size
         events = ChannelEvents(self._receive, self._oversized, self._garbage, on_stderr, self._fail)
@@ -110,7 +114,7 @@ class StdioDispatcher(BaseDispatcher):
 
     def _addressee(self, edges: bytes) -> Pending | None:
         """Find whom a skipped answer was for: by its id, else the only request that waits."""
-        for match in _ID.finditer(edges):
-            if (pending := self._pending.get(json_codec.loads(match.group(1)))) is not None:
-                return pending
-        return next(iter(self._pending.values())) if len(self._pending) == 1 else None
+        match = _FIRST_ID.match(edges) or _LAST_ID.search(edges)
+        if match is not None:
+            return self._pending.get(coerce_request_id(json_codec.loads(match.group(1))))
+        return self._only_one_waiting()

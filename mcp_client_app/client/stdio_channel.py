@@ -30,6 +30,8 @@ BIG_FRAME = 1_000_000
 """Bytes from which a frame is decoded on a worker thread."""
 STDERR_LINE = 16_384
 """Bytes of one line of standard error; the rest of the line is left out."""
+LAST_CHUNKS = 64
+"""Reads of what a dead server has left in its pipe; a pipe holds a megabyte at most, by default."""
 LAST_WORDS = 0.5
 """Seconds that a dying server gets to hand over exit code and standard error."""
 
@@ -51,7 +53,7 @@ class ChannelEvents:
     """A decoded message and its size in bytes."""
     oversized: Callable[[Oversized], None]
     garbage: Callable[[str], None]
-    """A line that is no JSON, cut and redacted."""
+    """A line that is no JSON, redacted; only its beginning, if it is very long."""
     stderr: Callable[[str], None]
     """A line of standard error, redacted, never blank."""
     down: Callable[[MCPClientError], None]
@@ -223,7 +225,7 @@ class StdioChannel:
             self._events.message(message, len(line))
 
     def _garbage(self, line: bytes) -> None:
-        self._events.garbage(self._redact(line[:200].decode("utf-8", "replace")))
+        self._events.garbage(self._redact(line[:4000].decode("utf-8", "replace")))
 
     # Standard error --------------------------------------------------------------------
 
@@ -267,11 +269,15 @@ class StdioChannel:
             async with asyncio.timeout(LAST_WORDS):
                 await asyncio.shield(self._child.exited)
                 await asyncio.shield(self._stderr_done)
-        while self._decoding is not None or (not self._eof and self._more_to_read()):
+        # What the pipe still holds; no more, for a grandchild may go on writing for ever.
+        for _ in range(LAST_CHUNKS):
             if self._decoding is not None:
                 await asyncio.wait({self._decoding})
-            else:
-                self._stdout_readable()
+            if self._eof or not self._more_to_read():
+                break
+            self._stdout_readable()
+        if self._decoding is not None:
+            await asyncio.wait({self._decoding})
         self._go_down(self._obituary(why))
 
     def _more_to_read(self) -> bool:

@@ -87,7 +87,8 @@ class HttpDispatcher(BaseDispatcher):
         self._max_frame_size = max_frame_size
         self._resume_delay = resume_delay
         self._session = HttpSession(spec.name, spec.strict)
-        self._faults = FaultReader(spec.name, lambda text: redactor(self._session.redact(text)))
+        self.redact = lambda text: redactor(self._session.redact(text))
+        self._faults = FaultReader(spec.name, self.redact)
         self._tasks: set[asyncio.Future[Any]] = set()
         self._is_listening = False
 
