@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from mcp_client_app.client.verbs import OnProgress
+from mcp_client_app.client.plans import OnProgress
 from mcp_client_app.datatypes import (
     SHARED,
     PromptInfo,

@@ -18,16 +18,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mcp_client_app.client import operations
+from mcp_client_app.client.async_verbs import AsyncVerbs
 from mcp_client_app.client.engine import Engine
 from mcp_client_app.client.handle import ScopedConnection, ServerHandle
 from mcp_client_app.client.link import InputHandler
 from mcp_client_app.client.listings import KINDS
 from mcp_client_app.client.loop import EventRelay, forbid_running_loop
 from mcp_client_app.client.observers import Observer
+from mcp_client_app.client.plans import Operation
 from mcp_client_app.client.pool import ConnectionPool
 from mcp_client_app.client.sources import Snapshot, Source, StaticSource
 from mcp_client_app.client.status import status_of
-from mcp_client_app.client.verbs import AsyncVerbs, Operation, SyncVerbs
+from mcp_client_app.client.sync_verbs import SyncVerbs
 from mcp_client_app.datatypes import SHARED, LogMessage, ManagerOptions, ServerStatus
 from mcp_client_app.exceptions import ManagerClosedError, MCPClientError
 
@@ -147,7 +149,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         return {status.name: status for status in found if wanted is None or status.name in wanted}
 
     def disconnect(self, name: str, *, principal: str = SHARED) -> None:
-        """Disconnect a server in this process, until ``connect``; a call meanwhile raises ``NotConnectedError``."""
+        """Disconnect a server in this process, until ``connect``; a call then raises ``NotConnectedError``."""
         self._run("disconnect", lambda pool: operations.disconnect(pool, name, principal=principal))
 
     async def adisconnect(self, name: str, *, principal: str = SHARED) -> None:
@@ -173,7 +175,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         return await self.astatus(name, principal=principal)
 
     def connect_server(self, name: str) -> ScopedConnection:
-        """Return a connection of its own, for a ``with`` or ``async with`` block; closed at the block's end."""
+        """Return a connection of its own, for a ``with`` or ``async with`` block; closed at its end."""
         return ScopedConnection(self, name, f"scope-{next(self._scopes)}")
 
     def get_client(self, name: str) -> ServerHandle | None:
@@ -244,7 +246,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
             self._run("remove_server", _nothing, fresh=True)
 
     def load_from_config(self, path: str | Path) -> list[str]:
-        """Store the servers of a configuration file and connect them; returns the names of those connected."""
+        """Store the servers of a configuration file and connect them; returns the connected ones."""
         names = self.source.load(path)
         statuses = self.connect_all(names)
         return [name for name, status in statuses.items() if status.is_ready]

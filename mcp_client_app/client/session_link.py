@@ -153,14 +153,17 @@ class SessionLink(Link):
         if method == "tools/list" and self._modern:
             return await self._list_tools(session, params)
         request = _Request(method=method, params=dict(params))
+        result: dict[str, Any]
         try:
-            return await session.send_request(request, _RESULT, progress_callback=relay)
+            result = await session.send_request(request, _RESULT, progress_callback=relay)
+            return result
         except MCPError as error:
             if error.error.code != HEADER_MISMATCH or not self._modern or method != "tools/call":
                 raise
         # The mirrored headers come from a listing that is stale: list again, and send once more.
         await self._relist(session)
-        return await session.send_request(request, _RESULT, progress_callback=relay)
+        result = await session.send_request(request, _RESULT, progress_callback=relay)
+        return result
 
     async def _list_tools(self, session: ClientSession, params: Mapping[str, Any]) -> dict[str, Any]:
         """List through the session's own verb: it learns there which arguments become headers."""
