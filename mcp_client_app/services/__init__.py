@@ -44,7 +44,6 @@ from mcp_client_app.services.offers import (
     list_tools,
 )
 from mcp_client_app.services.servers import (
-    StaleRevisionError,
     add_server,
     disable_server,
     enable_server,
@@ -85,7 +84,6 @@ from mcp_client_app.services.twins import (
 
 __all__ = [
     "ImportReport",
-    "StaleRevisionError",
     "TestReport",
     "TestStep",
     "aadd_server",

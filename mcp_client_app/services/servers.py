@@ -7,7 +7,12 @@ from typing import Any
 from django.core.exceptions import FieldDoesNotExist
 from django.db import IntegrityError, transaction
 
-from mcp_client_app.exceptions import ConfigurationError, DuplicateServerError, UnknownServerError
+from mcp_client_app.exceptions import (
+    ConfigurationError,
+    DuplicateServerError,
+    StaleRevisionError,
+    UnknownServerError,
+)
 from mcp_client_app.models import ServerConfig
 from mcp_client_app.runtime import row_source
 from mcp_client_app.services.permissions import ADD, CHANGE, DELETE, REFERENCE, RUN_CODE, VIEW, may, require
@@ -26,12 +31,6 @@ __all__ = [
 _SET_BY_US = frozenset(
     {"id", "pk", "name", "source", "revision", "created_at", "updated_at", "may_reference_environment"}
 )
-
-
-class StaleRevisionError(ConfigurationError):
-    """Somebody else has changed the server since; load it again."""
-
-    code = "stale_revision"
 
 
 def list_servers(*, user: Any = None) -> list[ServerConfig]:
@@ -104,7 +103,7 @@ def update_server(
     with transaction.atomic():
         row = _find(name, lock=True)
         if expected_revision is not None and row.revision != expected_revision:
-            raise StaleRevisionError(server=row.name, field="revision")
+            raise StaleRevisionError(server=row.name, expected=expected_revision, revision=row.revision)
         _require_right_to_run(row, user)
         for secret in ("env", "headers"):
             if isinstance(fields.get(secret), dict):

@@ -1,0 +1,107 @@
+"""Every error that this app raises.
+
+::
+
+    MCPClientError                    base: .code (stable), .server (name or None)
+    ├─ ConfigurationError             configuration       a stored or given configuration cannot work
+    │  └─ DuplicateServerError        duplicate_server    the name is taken
+    ├─ UnknownServerError             unknown_server      no such server, or it is disabled
+    ├─ UnknownToolError               unknown_tool        the server offers no such tool
+    ├─ UnknownResourceError           unknown_resource
+    ├─ UnknownPromptError             unknown_prompt
+    ├─ AmbiguousToolError             ambiguous_tool      several servers offer the bare name
+    ├─ BadToolNameError               bad_tool_name       not a name that a tool can have
+    ├─ InvalidArgumentsError          invalid_arguments   the arguments do not fit the schema
+    ├─ ToolBlockedError               tool_blocked        a filter forbids the tool
+    ├─ StaleRevisionError             stale_revision      somebody else has changed it since
+    ├─ PermissionDeniedError          permission_denied   the user may not do this
+    ├─ ServerConnectionError          server_unavailable  the link; base of the following
+    │  ├─ ServerUnavailableError      server_unavailable  refused, gave up, waits before the next try
+    │  ├─ NotConnectedError           not_connected       stopped on purpose
+    │  ├─ ServerCrashedError          server_crashed      the process ended
+    │  ├─ ConnectionLostError         connection_lost     broke while a request was in flight
+    │  ├─ ManagerClosedError          manager_closed      the manager has been shut down
+    │  ├─ TransportError              transport_error     the transport failed or answered nonsense
+    │  └─ AuthRequiredError           auth_required       the *server* answered 401 or 403
+    ├─ RequestTimeoutError            timeout             no answer in time
+    ├─ ProtocolError                  protocol_error      the server answered with a JSON-RPC error
+    ├─ ResultTooLargeError            result_too_large    the answer exceeds the limit
+    ├─ BusyError                      busy                too many calls wait for this server
+    ├─ ThrottledError                 throttled           the server or a throttle asks to slow down
+    ├─ ToolError                      tool_failed         the tool ran and reported a failure
+    └─ AsyncContextError              sync_in_async       a sync verb was called on an event loop
+
+Rules: the docstring of a class is its default message; data are attributes; instances
+survive ``pickle`` and ``copy``; no message holds a secret. Classes that GAIA's interface
+promises as builtins derive from these builtins, too.
+"""
+
+from __future__ import annotations
+
+from mcp_client_app.exceptions.base import MCPClientError
+from mcp_client_app.exceptions.calls import (
+    AsyncContextError,
+    BusyError,
+    ProtocolError,
+    RequestTimeoutError,
+    ResultTooLargeError,
+    ThrottledError,
+    ToolError,
+)
+from mcp_client_app.exceptions.configuration import (
+    ConfigurationError,
+    DuplicateServerError,
+)
+from mcp_client_app.exceptions.links import (
+    AuthRequiredError,
+    ConnectionLostError,
+    ManagerClosedError,
+    NotConnectedError,
+    ServerConnectionError,
+    ServerCrashedError,
+    ServerUnavailableError,
+    TransportError,
+)
+from mcp_client_app.exceptions.requests import (
+    AmbiguousToolError,
+    BadToolNameError,
+    InvalidArgumentsError,
+    PermissionDeniedError,
+    StaleRevisionError,
+    ToolBlockedError,
+    UnknownPromptError,
+    UnknownResourceError,
+    UnknownServerError,
+    UnknownToolError,
+)
+
+__all__ = [
+    "AmbiguousToolError",
+    "AsyncContextError",
+    "AuthRequiredError",
+    "BadToolNameError",
+    "BusyError",
+    "ConfigurationError",
+    "ConnectionLostError",
+    "DuplicateServerError",
+    "InvalidArgumentsError",
+    "MCPClientError",
+    "ManagerClosedError",
+    "NotConnectedError",
+    "PermissionDeniedError",
+    "ProtocolError",
+    "RequestTimeoutError",
+    "ResultTooLargeError",
+    "ServerConnectionError",
+    "ServerCrashedError",
+    "ServerUnavailableError",
+    "StaleRevisionError",
+    "ThrottledError",
+    "ToolBlockedError",
+    "ToolError",
+    "TransportError",
+    "UnknownPromptError",
+    "UnknownResourceError",
+    "UnknownServerError",
+    "UnknownToolError",
+]
