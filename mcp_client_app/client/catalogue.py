@@ -78,6 +78,10 @@ class Catalogue:
             checker = self._checkers[tool.name] = SchemaChecker(tool.output_schema)
         return checker
 
+    def trouble_with(self, method: str) -> str:
+        """Return a sentence on why a list could not be read, or nothing."""
+        return next((f" {warning}" for warning in self.warnings if warning.startswith(f"{method} failed")), "")
+
     @property
     def is_stale(self) -> bool:
         """Whether the server's own time to live is over."""

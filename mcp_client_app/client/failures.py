@@ -29,6 +29,8 @@ __all__ = ["from_foreign", "root_cause"]
 RESOURCE_NOT_FOUND = -32002
 LONGEST_MESSAGE = 2000
 
+_WITH_ARGUMENTS = ("tools/call", "prompts/get", "completion/complete")
+
 
 def root_cause(error: BaseException) -> BaseException:
     """Return the first leaf of nested exception groups that says why, not just that all was cancelled."""
@@ -51,8 +53,8 @@ def from_foreign(
     ``CancelledError`` and other ``BaseException``s are not for translation: re-raise them.
     """
     error = root_cause(error)
-    if isinstance(error, MCPClientError):
-        return error
+    if (ours := _ours(error)) is not None:
+        return ours
     if isinstance(error, MCPError):
         return _from_rpc(error, server, method, redact, sent)
     if isinstance(error, ValidationError):
@@ -81,6 +83,14 @@ def from_foreign(
     )
 
 
+def _ours(error: BaseException) -> MCPClientError | None:
+    """Return the exception of ours that ``error`` is or carries through code that only knows its own."""
+    if isinstance(error, MCPClientError):
+        return error
+    carried = error.error.data if isinstance(error, MCPError) else error.__cause__
+    return carried if isinstance(carried, MCPClientError) else None
+
+
 def _from_rpc(
     error: MCPError, server: str, method: str, redact: Callable[[str], str], sent: bool
 ) -> MCPClientError:
@@ -91,14 +101,14 @@ def _from_rpc(
         return RequestTimeoutError(
             f"The server {server!r} did not answer {method!r} in time.", server=server, sent=sent
         )
-    if method == "tools/call" and code == INVALID_PARAMS:
-        return InvalidArgumentsError(text, server=server)
     if method == "resources/read" and (
         code == RESOURCE_NOT_FOUND or (code == INVALID_PARAMS and _says_unknown(text))
     ):
         return UnknownResourceError(text, server=server)
     if method == "prompts/get" and code == INVALID_PARAMS and _says_unknown(text):
         return UnknownPromptError(text, server=server)
+    if method in _WITH_ARGUMENTS and code == INVALID_PARAMS:
+        return InvalidArgumentsError(text, server=server)
     return ProtocolError(text, server=server, rpc_code=code, data=error.error.data)
 
 

@@ -126,8 +126,9 @@ async def _find_on(
         await connection.keeper.refresh()
         tool = find_in(connection, name) or find_in(connection, own_name)
     if tool is None:
+        trouble = connection.catalogue.trouble_with("tools/list") if connection.catalogue else ""
         raise UnknownToolError(
-            f"The server {connection.spec.name!r} offers no tool {own_name!r}.",
+            f"The server {connection.spec.name!r} offers no tool {own_name!r}.{trouble}",
             server=connection.spec.name,
             tool=own_name,
         )

@@ -13,6 +13,7 @@ import pytest
 from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import ConnectionState, Progress, ToolResult
 from mcp_client_app.exceptions import (
+    InvalidArgumentsError,
     UnknownPromptError,
     UnknownResourceError,
     UnknownToolError,
