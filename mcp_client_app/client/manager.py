@@ -14,10 +14,11 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mcp_client_app.client import operations
+from mcp_client_app.client import exit_hooks, operations
 from mcp_client_app.client.async_verbs import AsyncVerbs
 from mcp_client_app.client.engine import Engine
 from mcp_client_app.client.handle import ScopedConnection, ServerHandle
@@ -85,6 +86,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
                 raise ManagerClosedError
             if self._engine is None:
                 self._engine = Engine(self.options, self.observers, self.input_handlers)
+                exit_hooks.register(partial(self._close, at_exit=True))
             return self._engine
 
     def _run(
@@ -149,7 +151,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         return {status.name: status for status in found if wanted is None or status.name in wanted}
 
     def disconnect(self, name: str, *, principal: str = SHARED) -> None:
-        """Disconnect a server in this process, until ``connect``; a call then raises ``NotConnectedError``."""
+        """Disconnect a server in this process, until ``connect``; calls raise ``NotConnectedError``."""
         self._run("disconnect", lambda pool: operations.disconnect(pool, name, principal=principal))
 
     async def adisconnect(self, name: str, *, principal: str = SHARED) -> None:

@@ -14,6 +14,7 @@ from mcp_client_app.client import operations, plans
 from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.client.outcome import CallOptions, shaped
 from mcp_client_app.client.plans import Blocks, OnProgress, Operation
+from mcp_client_app.client.tracing import with_trace_context
 from mcp_client_app.datatypes import (
     SHARED,
     Completion,
@@ -165,7 +166,8 @@ class SyncVerbs(abc.ABC):
             ToolError: See ``raise_on_error``.
         """
         events = plans.relay(on_progress)
-        operation = plans.tool_call(name, arguments, server, timeout, events, meta, principal)
+        trace = with_trace_context(meta)
+        operation = plans.tool_call(name, arguments, server, timeout, events, trace, principal)
         result, checker = self._run("call_tool", operation, events)
         return shaped(result, checker, CallOptions(raise_on_error, structured, content))
 
