@@ -250,6 +250,8 @@ class LoopThread:
     async def arun(self, start: Start[T], relay: EventRelay | None = None) -> T:
         """Run a coroutine on the loop and wait for it on the caller's loop, where events are delivered, too."""
         caller = asyncio.get_running_loop()
+        if caller is self.loop and relay is None:
+            return await start()
         outbox = self._outbox(caller)
         wake = asyncio.Event()
         job = _Job(start, lambda: outbox.put(wake.set))
