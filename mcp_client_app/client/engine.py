@@ -1,4 +1,4 @@
-"""What a manager runs on: loop thread, pool, callback threads, reaper; started on first use, ended as a whole."""
+"""What a manager runs on: loop thread, pool, callback threads, reaper; started on first use, ended whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mcp_client_app.client.pool import ConnectionPool
 from mcp_client_app.client.reaper import Reaper
 from mcp_client_app.client.starts import StartSlots
 from mcp_client_app.client.status import status_of
-from mcp_client_app.datatypes import LogMessage, ManagerOptions, StderrLine
+from mcp_client_app.datatypes import LogMessage, ManagerOptions, ServerStatus, StderrLine
 
 logger = logging.getLogger(__name__)
 
@@ -98,9 +98,15 @@ class Engine:
     def _catalogue_changed(self, connection: Connection) -> None:
         self._tell(connection.spec.name, "catalogue_changed", lambda: self._status(connection))
 
-    def _status(self, connection: Connection) -> Any:
-        entry = self.pool.snapshot.entries.get(connection.spec.name)
-        return None if entry is None else status_of(entry, connection)
+    def _status(self, connection: Connection) -> ServerStatus | None:
+        """Return the server's status; None if this connection does not speak for the server any more."""
+        name, principal = connection.spec.name, connection.principal
+        entry = self.pool.snapshot.entries.get(name)
+        if entry is None:
+            return None
+        if not connection.retired:
+            return status_of(entry, connection)
+        return status_of(entry, None, principal) if self.pool.existing(name, principal) is None else None
 
     def _logged(self, message: LogMessage) -> None:
         self.logs.setdefault(message.server, deque(maxlen=self.options.stderr_lines)).append(message)
@@ -135,7 +141,7 @@ class Engine:
     # The end ---------------------------------------------------------------------------
 
     def close(self, *, at_exit: bool = False) -> None:
-        """Close everything, each connection within its own shutdown time. Blocks; safe to call from any thread."""
+        """Close everything, each connection within its own shutdown time. Blocks; from any thread."""
         try:
             if self.thread.is_alive:
                 self.thread.run(self.pool.close)

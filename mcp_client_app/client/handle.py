@@ -17,7 +17,10 @@ from mcp_client_app.datatypes import (
     ToolInfo,
 )
 
-__all__ = ["ScopedConnection", "ServerHandle"]
+__all__ = ["SCOPE", "ScopedConnection", "ServerHandle"]
+
+SCOPE = "scope-"
+"""Begins the principal of a scoped connection: it belongs to one block and is of no interest to others."""
 
 
 class Manager(Protocol):

@@ -21,18 +21,18 @@ from typing import Any, TypeVar
 from mcp_client_app.client import exit_hooks, operations
 from mcp_client_app.client.async_verbs import AsyncVerbs
 from mcp_client_app.client.engine import Engine
-from mcp_client_app.client.handle import ScopedConnection, ServerHandle
+from mcp_client_app.client.handle import SCOPE, ScopedConnection, ServerHandle
 from mcp_client_app.client.link import InputHandler
 from mcp_client_app.client.listings import KINDS
 from mcp_client_app.client.loop import EventRelay, forbid_running_loop
 from mcp_client_app.client.observers import Observer
 from mcp_client_app.client.plans import Operation
 from mcp_client_app.client.pool import ConnectionPool
-from mcp_client_app.client.sources import Snapshot, Source, StaticSource
+from mcp_client_app.client.sources import ServerEntry, Snapshot, Source, StaticSource
 from mcp_client_app.client.status import status_of
 from mcp_client_app.client.sync_verbs import SyncVerbs
 from mcp_client_app.datatypes import SHARED, LogMessage, ManagerOptions, ServerStatus
-from mcp_client_app.exceptions import ManagerClosedError, MCPClientError
+from mcp_client_app.exceptions import ManagerClosedError, MCPClientError, UnknownServerError
 
 logger = logging.getLogger(__name__)
 
@@ -176,9 +176,21 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         await self._arun(lambda pool: operations.refresh(pool, name, principal=principal))
         return await self.astatus(name, principal=principal)
 
+    def ping(self, name: str, *, principal: str = SHARED) -> None:
+        """Have the server answer the smallest request that its era knows; connects first.
+
+        Raises:
+            MCPClientError: Why there is no answer.
+        """
+        self._run("ping", lambda pool: operations.ping(pool, name, principal=principal))
+
+    async def aping(self, name: str, *, principal: str = SHARED) -> None:
+        """Async twin of ``ping``."""
+        await self._arun(lambda pool: operations.ping(pool, name, principal=principal))
+
     def connect_server(self, name: str) -> ScopedConnection:
         """Return a connection of its own, for a ``with`` or ``async with`` block; closed at its end."""
-        return ScopedConnection(self, name, f"scope-{next(self._scopes)}")
+        return ScopedConnection(self, name, f"{SCOPE}{next(self._scopes)}")
 
     def get_client(self, name: str) -> ServerHandle | None:
         """Return a handle on a connected server, or None."""
@@ -259,6 +271,13 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         catalogue = connection.catalogue if connection is not None else None
         return KINDS[kind].select(catalogue) if catalogue is not None else ()
 
+    def entry(self, name: str) -> ServerEntry | None:
+        """Return a server as this process knew it at its last use; never looks, never waits."""
+        try:
+            return self._engine.pool.snapshot.entry(name) if self._engine is not None else None
+        except UnknownServerError:
+            return None
+
     def server_logs(self, name: str) -> tuple[LogMessage, ...]:
         """Return the last log messages that a server sent over the protocol."""
         return tuple(self._engine.logs.get(name, ())) if self._engine is not None else ()
@@ -305,6 +324,8 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         self._pid = os.getpid()
         if engine is not None:
             engine.forget()
+        for observer in self.observers:
+            observer.forked()
 
 
 async def _apply(pool: ConnectionPool, snapshot: Snapshot, operation: Operation[T]) -> T:

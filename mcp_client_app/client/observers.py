@@ -25,5 +25,8 @@ class Observer:
     def tick(self) -> None:
         """A minute has passed while at least one server is connected."""
 
+    def forked(self) -> None:
+        """This is a forked child: forget the parent's; locks may be held by threads that are gone."""
+
     def closed(self) -> None:
         """The manager was closed. Called in the thread that closed it, perhaps at exit."""

@@ -12,12 +12,13 @@ from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.link import OnProgress
 from mcp_client_app.client.listings import KINDS, gather
-from mcp_client_app.client.pool import ConnectionPool
+from mcp_client_app.client.pool import ROW_STOP, ConnectionPool
 from mcp_client_app.client.resolution import check_allowed, check_name, find_in, owner_of, search
 from mcp_client_app.datatypes import (
     SHARED,
     Completion,
     PromptResult,
+    ProtocolMode,
     ResourceResult,
     ServerSpec,
     ToolInfo,
@@ -71,7 +72,9 @@ async def connect_all(
 
 async def disconnect(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> None:
     """Disconnect and stay so until ``connect``; fine if it is not connected."""
-    await pool.connection(name, principal).stop()
+    connection = pool.connection(name, principal)
+    # Whoever takes the row's flag back, in whatever process, takes back this stop, too.
+    await (connection.stop(ROW_STOP) if pool.snapshot.entry(name).stopped else connection.stop())
 
 
 async def disconnect_all(pool: ConnectionPool) -> None:
@@ -84,6 +87,15 @@ async def disconnect_all(pool: ConnectionPool) -> None:
 async def refresh(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> Catalogue:
     """Read the lists of a server anew."""
     return await pool.connection(name, principal).keeper.refresh()
+
+
+async def ping(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> None:
+    """Have the server answer the smallest request that its era knows."""
+    connection = pool.connection(name, principal)
+    handshake = (await connection.ready()).handshake
+    modern = handshake is not None and handshake.mode is ProtocolMode.MODERN
+    method, limit = "server/discover" if modern else "ping", connection.spec.list_timeout
+    await _simple(pool, connection.spec.name, method, {}, limit, "a ping", principal)
 
 
 # Tools -------------------------------------------------------------------------------
@@ -147,7 +159,7 @@ async def call_tool(
     *,
     principal: str = SHARED,
 ) -> tuple[ToolResult, SchemaChecker | None]:
-    """Call a tool. Returns its result, and the checker for its structured content (for the caller's thread)."""
+    """Call a tool; returns its result, and the checker for its structured content, for the caller's thread."""
     answer = Answer()
     known = server if server is not None else owner_of(pool, check_name(name))
     limit = timeout if timeout is not None else _call_timeout(pool, known, principal)

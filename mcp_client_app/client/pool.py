@@ -17,7 +17,7 @@ from mcp_client_app.exceptions import ManagerClosedError
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["ConnectionPool"]
+__all__ = ["ROW_STOP", "ConnectionPool"]
 
 Key = tuple[str, str]
 """Server and principal."""

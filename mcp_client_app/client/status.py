@@ -9,15 +9,15 @@ from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.link import Handshake
 from mcp_client_app.client.sources import ServerEntry
-from mcp_client_app.datatypes import ConnectionState, ServerStatus
+from mcp_client_app.datatypes import SHARED, ConnectionState, ServerStatus
 
 __all__ = ["status_of"]
 
 
-def status_of(entry: ServerEntry, connection: Connection | None) -> ServerStatus:
+def status_of(entry: ServerEntry, connection: Connection | None, principal: str = SHARED) -> ServerStatus:
     """Return what this process knows about a server; safe to call from any thread."""
     if connection is None:
-        return _without_connection(entry)
+        return _without_connection(entry, principal)
     standing, diagnostics = connection.standing, connection.diagnostics
     link = connection.link
     handshake = link.handshake if link is not None and link.handshake is not None else None
@@ -60,7 +60,7 @@ def status_of(entry: ServerEntry, connection: Connection | None) -> ServerStatus
     )
 
 
-def _without_connection(entry: ServerEntry) -> ServerStatus:
+def _without_connection(entry: ServerEntry, principal: str) -> ServerStatus:
     state, reason, code = ConnectionState.IDLE, "", ""
     if entry.stopped:
         state, reason = ConnectionState.STOPPED, "disconnected by an operator"
@@ -75,6 +75,7 @@ def _without_connection(entry: ServerEntry) -> ServerStatus:
         reason=reason,
         code=code,
         revision=entry.revision,
+        principal=principal,
         warnings=entry.warnings,
     )
 
