@@ -30,11 +30,13 @@ from mcp.shared.dispatcher import (
     run_notify_intercept,
 )
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT, RequestId
+from mcp_types import REQUEST_TIMEOUT, RequestId
 
 from mcp_client_app.client.background import spawn
 from mcp_client_app.client.exchange import Exchange, current_exchange
+from mcp_client_app.client.failures import carrying
 from mcp_client_app.client.leniency import Repairer
+from mcp_client_app.client.rpc_messages import rpc_error
 from mcp_client_app.client.serving import DispatchContext, Serving
 from mcp_client_app.exceptions import MCPClientError, TransportError
 
@@ -121,6 +123,18 @@ class BaseDispatcher:
             MCPClientError: The transport failed; ``sent`` says whether the request may have run.
             ValueError: The request id in ``opts`` is in flight already.
         """
+        try:
+            return await self._request(method, params, opts)
+        except MCPClientError as error:
+            if method != LISTEN:
+                raise
+            # The SDK awaits this one in a task of the session; an exception that it does not expect there
+            # would end the session, and cancel the connection's owner.
+            raise carrying(error) from error
+
+    async def _request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None
+    ) -> dict[str, Any]:
         exchange = current_exchange() or Exchange()
         if self.failure is not None:
             raise self._failure_for(exchange)
@@ -220,14 +234,15 @@ class BaseDispatcher:
             return
         pending.exchange.size = size
         if message.get("error") is not None:
-            self._settle(pending, _rpc_error(message["error"]))
+            self._settle(pending, MCPError.from_error_data(rpc_error(message["error"])))
         elif isinstance(message.get("result"), dict):
             self._settle(pending, message["result"])
         else:
             self._settle(
                 pending,
                 TransportError(
-                    f"The server {self.server!r} answered {pending.method!r} with a result that is no object.",
+                    f"The server {self.server!r} answered {pending.method!r} "
+                    "with a result that is no object.",
                     server=self.server,
                 ),
             )
@@ -266,7 +281,7 @@ class BaseDispatcher:
         if token is None or progress is None:
             return
         pending = self._pending.get(coerce_request_id(token))
-        if pending is None or pending.on_progress is None:
+        if pending is None or pending.on_progress is None or pending.future.done():
             return
         total, text = _number(params.get("total")), params.get("message")
         message = text if isinstance(text, str) else None
@@ -342,14 +357,3 @@ def _number(value: object) -> float | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     return None
-
-
-def _rpc_error(error: Any) -> MCPError:
-    if not isinstance(error, dict):
-        return MCPError(INTERNAL_ERROR, str(error)[:500])
-    code, message = error.get("code"), error.get("message")
-    return MCPError(
-        code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
-        message if isinstance(message, str) else "The server gave no message.",
-        error.get("data"),
-    )

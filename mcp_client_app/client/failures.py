@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from mcp_client_app.exceptions import (
@@ -24,7 +24,7 @@ from mcp_client_app.exceptions import (
     UnknownResourceError,
 )
 
-__all__ = ["from_foreign", "root_cause"]
+__all__ = ["carrying", "from_foreign", "root_cause"]
 
 RESOURCE_NOT_FOUND = -32002
 LONGEST_MESSAGE = 2000
@@ -83,12 +83,21 @@ def from_foreign(
     )
 
 
-def _ours(error: BaseException) -> MCPClientError | None:
-    """Return the exception of ours that ``error`` is or carries through code that only knows its own."""
-    if isinstance(error, MCPClientError):
-        return error
-    carried = error.error.data if isinstance(error, MCPError) else error.__cause__
-    return carried if isinstance(carried, MCPClientError) else None
+def carrying(error: MCPClientError) -> MCPError:
+    """Return an exception of the SDK's that carries ours through code of the SDK, which expects no other.
+
+    No server can send such a one: ``data`` holds the exception itself.
+    """
+    return MCPError(INTERNAL_ERROR, str(error), error)
+
+
+def _ours(error: object) -> MCPClientError | None:
+    """Return the exception of ours that ``error`` is, carries or was caused by."""
+    while isinstance(error, BaseException):
+        if isinstance(error, MCPClientError):
+            return error
+        error = error.error.data if isinstance(error, MCPError) else error.__cause__
+    return None
 
 
 def _from_rpc(
@@ -101,15 +110,20 @@ def _from_rpc(
         return RequestTimeoutError(
             f"The server {server!r} did not answer {method!r} in time.", server=server, sent=sent
         )
-    if method == "resources/read" and (
-        code == RESOURCE_NOT_FOUND or (code == INVALID_PARAMS and _says_unknown(text))
-    ):
+    if method == "resources/read" and _means_no_resource(code, text, error.error.data):
         return UnknownResourceError(text, server=server)
     if method == "prompts/get" and code == INVALID_PARAMS and _says_unknown(text):
         return UnknownPromptError(text, server=server)
     if method in _WITH_ARGUMENTS and code == INVALID_PARAMS:
         return InvalidArgumentsError(text, server=server)
     return ProtocolError(text, server=server, rpc_code=code, data=error.error.data)
+
+
+def _means_no_resource(code: int, text: str, data: object) -> bool:
+    if code == RESOURCE_NOT_FOUND:
+        return True
+    # 2026-07-28 gives the general code, and the URI that was not found beside it.
+    return code == INVALID_PARAMS and (_says_unknown(text) or (isinstance(data, dict) and "uri" in data))
 
 
 def _says_unknown(text: str) -> bool:

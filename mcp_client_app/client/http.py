@@ -20,7 +20,7 @@ import aiohttp
 
 from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.http_setup import checked_headers, find_proxy, shared_tls_context
-from mcp_client_app.client.redirects import REDIRECTS, follow
+from mcp_client_app.client.redirects import REDIRECTS, follow, stays_at
 from mcp_client_app.client.url_policy import AddressGuard, check_url
 from mcp_client_app.datatypes import UrlPolicy, safe_url
 from mcp_client_app.exceptions import (
@@ -59,6 +59,10 @@ class Response:
     def header(self, name: str) -> str | None:
         """Return the header of this name, in any case, or None."""
         return self._answer.headers.get(name)
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Return all headers as received."""
+        return list(self._answer.headers.items())
 
     async def read_chunk(self) -> bytes:
         """Return the next piece of the decoded body as soon as there is one; empty at its end.
@@ -172,6 +176,7 @@ class HttpClient:
         self,
         method: str,
         *,
+        url: str | None = None,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         exchange: Exchange | None = None,
@@ -182,6 +187,7 @@ class HttpClient:
 
         Args:
             method: ``GET``, ``POST`` or ``DELETE``. A POST is never repeated.
+            url: Instead of the client's own; it has to be the same server's.
             headers: Override the client's own, whatever their case.
             body: The content of a POST.
             exchange: Its ``sent`` is set as soon as a byte of the body may have left.
@@ -190,12 +196,19 @@ class HttpClient:
             ConfigurationError: The URL policy forbids the address that the name stands for.
             ServerUnavailableError: No connection could be made; nothing was sent.
             AuthRequiredError: The server redirects to a login page.
-            TransportError: Broken off before the answer began, or a redirect that is not followed.
+            TransportError: Broken off before the answer began, a redirect that is not followed, or
+                ``url`` is another server's.
             ConnectionLostError: The client has been closed.
         """
         exchange = exchange or Exchange()
+        if url is not None and not stays_at(self.url, url):
+            raise TransportError(
+                f"The server {self.server!r} names {safe_url(url)}, another server, which is not asked.",
+                server=self.server,
+                sent=False,
+            )
         try:
-            answer = await self._open(method, headers, body, exchange)
+            answer = await self._open(method, url or self.url, headers, body, exchange)
         finally:
             self._connected()
         response = Response(self, answer, exchange)
@@ -230,9 +243,8 @@ class HttpClient:
     # Inner workings --------------------------------------------------------------------
 
     async def _open(
-        self, method: str, headers: Mapping[str, str] | None, body: bytes | None, exchange: Exchange
+        self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None, exchange: Exchange
     ) -> aiohttp.ClientResponse:
-        url = self.url
         for _ in range(MAX_REDIRECTS + 1):
             if self._session.closed:
                 raise ConnectionLostError(

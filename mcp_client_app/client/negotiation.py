@@ -22,7 +22,7 @@ from mcp_client_app.client.link import Handshake
 from mcp_client_app.datatypes import ProtocolMode
 from mcp_client_app.exceptions import ProtocolError, ServerConnectionError, TransportError
 
-__all__ = ["Negotiation"]
+__all__ = ["NOT_MODERN", "Negotiation", "handshake_of"]
 
 NOT_MODERN = (400, 404, 405)
 """HTTP statuses with which a legacy server refuses the probe."""
@@ -58,7 +58,7 @@ class Negotiation:
         except ServerConnectionError:
             self.probing_ended_it = self._probing and mode is ProtocolMode.AUTO
             raise
-        return self._handshake()
+        return handshake_of(self._session)
 
     async def _auto(self) -> None:
         version = await self._probe(LATEST_MODERN_VERSION)
@@ -155,19 +155,20 @@ class Negotiation:
             server=self._server,
         )
 
-    def _handshake(self) -> Handshake:
-        session = self._session
-        assert session.protocol_version is not None
-        info, capabilities = session.server_info, session.server_capabilities
-        return Handshake(
-            protocol_version=session.protocol_version,
-            server_name=info.name if info else None,
-            server_version=info.version if info else None,
-            instructions=session.instructions,
-            capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
-            if capabilities
-            else {},
-        )
+
+def handshake_of(session: ClientSession) -> Handshake:
+    """Return what the server said to a session that has found its era."""
+    assert session.protocol_version is not None
+    info, capabilities = session.server_info, session.server_capabilities
+    return Handshake(
+        protocol_version=session.protocol_version,
+        server_name=info.name if info else None,
+        server_version=info.version if info else None,
+        instructions=session.instructions,
+        capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
+        if capabilities
+        else {},
+    )
 
 
 def _supported(error: MCPError) -> list[str] | None:

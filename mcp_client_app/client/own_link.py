@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
-import subprocess
-from typing import Any
 
 import mcp_types as types
 from mcp.client.session import ClientSession
 
-from mcp_client_app import json_codec
 from mcp_client_app.client.dispatch import BaseDispatcher
-from mcp_client_app.client.http import HttpClient
 from mcp_client_app.client.in_process import InProcessDispatcher
-from mcp_client_app.client.leniency import Repairer
-from mcp_client_app.client.link import Diagnostics, LinkContext
-from mcp_client_app.client.process import ChildProcess, spawn
-from mcp_client_app.client.session_link import SessionLink
 from mcp_client_app.client.stdio import StdioDispatcher
 from mcp_client_app.client.streamable_http import HttpDispatcher
+from mcp_client_app.client.wire_link import WireLink
 from mcp_client_app.datatypes import ProtocolMode, Transport
 from mcp_client_app.exceptions import ConfigurationError
 
-__all__ = ["OwnLink", "QuietSession", "start_child"]
-
-HURRIED = 0.25
-"""Seconds between the steps that end a process which never became ready."""
-
-frames = logging.getLogger("mcp_client_app.frames")
+__all__ = ["OwnLink", "QuietSession"]
 
 
 class QuietSession(ClientSession):
@@ -43,58 +29,10 @@ class QuietSession(ClientSession):
         """Accept every result."""
 
 
-async def start_child(context: LinkContext) -> ChildProcess:
-    """Start the process of a stdio server, off the loop and within a start slot.
-
-    Raises:
-        ConfigurationError: It cannot be started, or may not.
-    """
-    spec = context.spec
-    if not context.options.allow_stdio:
-        raise ConfigurationError(
-            f"The server {spec.name!r} cannot be started: MCP_CLIENT_ALLOW_STDIO is off.",
-            server=spec.name,
-            field="transport",
-        )
-
-    def start() -> subprocess.Popen[bytes]:
-        if context.reaper is not None:
-            context.reaper.start()
-        return spawn(spec)
-
-    release = await context.starts.acquire()
-    job = asyncio.get_running_loop().run_in_executor(None, start)
-    job.add_done_callback(lambda _: release())
-    try:
-        popen = await asyncio.shield(job)
-    except asyncio.CancelledError:
-        job.add_done_callback(_end_unwanted)
-        raise
-    return ChildProcess(popen, context.reaper)
-
-
-def _end_unwanted(job: asyncio.Future[subprocess.Popen[bytes]]) -> None:
-    """End a process whose start nobody waited for; without a task, as the loop may be about to stop."""
-    if not job.cancelled() and job.exception() is None:
-        ChildProcess(job.result(), None).kill_now()
-
-
-class OwnLink(SessionLink):
+class OwnLink(WireLink):
     """Our stdio, streamable HTTP and in-process dispatchers."""
 
     kind = "own"
-
-    def __init__(self, context: LinkContext) -> None:
-        super().__init__(context)
-        self._repairer = Repairer(context.spec.name, context.spec.strict)
-        self._dispatcher: BaseDispatcher | None = None
-        self._child: ChildProcess | None = None
-
-    async def open(self) -> None:
-        await super().open()
-        dispatcher = self._dispatcher
-        assert dispatcher is not None
-        dispatcher.closed.add_done_callback(lambda _: self._down(dispatcher.failure))
 
     async def _enter(self, stack: contextlib.AsyncExitStack) -> ClientSession:
         match self.context.spec.transport:
@@ -110,9 +48,7 @@ class OwnLink(SessionLink):
                     server=self.context.spec.name,
                     field="link",
                 )
-        if self.context.options.debug:
-            dispatcher.trace = self._trace
-        self._dispatcher = dispatcher
+        self._use(dispatcher)
         session = QuietSession(dispatcher=dispatcher, **self._session_arguments())
         return await stack.enter_async_context(session)
 
@@ -122,10 +58,8 @@ class OwnLink(SessionLink):
 
     async def _stdio(self, stack: contextlib.AsyncExitStack) -> StdioDispatcher:
         spec, options = self.context.spec, self.context.options
-        child = self._child = await start_child(self.context)
-        stack.push_async_callback(self._end, child)
         dispatcher = StdioDispatcher(
-            child,
+            await self._start_process(stack),
             server=spec.name,
             repairer=self._repairer,
             redactor=self.context.redact,
@@ -135,32 +69,15 @@ class OwnLink(SessionLink):
             strict_parsing=spec.strict.parse_errors,
             on_stderr=self.context.on_stderr,
         )
+        self._stderr = dispatcher.channel.stderr_tail
         stack.callback(dispatcher.channel.detach)
         return dispatcher
 
-    async def _end(self, child: ChildProcess) -> None:
-        limit = self.context.spec.shutdown_timeout
-        patience = 0.4 * limit if limit else 2.0
-        await child.end(min(patience, HURRIED) if self.hurry else patience)
-
     async def _http(self, stack: contextlib.AsyncExitStack) -> HttpDispatcher:
         spec, options = self.context.spec, self.context.options
-        release = await self.context.starts.acquire()
-        try:
-            client = HttpClient(
-                spec.url,
-                server=spec.name,
-                policy=options.url_policy,
-                headers=spec.headers,
-                trust_env=options.trust_env,
-                on_connected=release,
-            )
-        except BaseException:
-            release()
-            raise
         dispatcher = HttpDispatcher(
             spec,
-            client,
+            await self._make_http_client(),
             repairer=self._repairer,
             redactor=self.context.redact,
             max_frame_size=options.max_frame_size,
@@ -182,32 +99,3 @@ class OwnLink(SessionLink):
         stack.push_async_callback(dispatcher.aclose)
         await dispatcher.start()
         return dispatcher
-
-    def _trace(self, direction: str, message: Any) -> None:
-        try:
-            text = json_codec.dumps(message).decode()
-        except TypeError:
-            text = repr(message)
-        frames.debug("%s %s %s", self.context.spec.name, direction, self.context.redact(text[:4000]))
-
-    def diagnostics(self) -> Diagnostics:
-        dispatcher, child = self._dispatcher, self._child
-        if dispatcher is None:
-            return Diagnostics()
-        tail = tuple(dispatcher.channel.stderr_tail) if isinstance(dispatcher, StdioDispatcher) else ()
-        return Diagnostics(
-            pid=child.pid if child is not None else None,
-            exit_code=child.exit_code if child is not None else None,
-            stderr_tail=tail,
-            noise_count=dispatcher.noise_count,
-            noise_last=dispatcher.noise_last,
-            dropped=dispatcher.dropped_notifications,
-        )
-
-    def kill_now(self) -> None:
-        if self._child is not None:
-            self._child.kill_now()
-
-    def forget(self) -> None:
-        if self._child is not None:
-            self._child.forget()

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from mcp_client_app.datatypes import safe_url
 from mcp_client_app.exceptions import AuthRequiredError, MCPClientError, TransportError
 
-__all__ = ["REDIRECTS", "follow"]
+__all__ = ["REDIRECTS", "follow", "stays_at"]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -34,6 +34,14 @@ def follow(method: str, url: str, status: int, location: str, *, server: str) ->
     if stays and keeps_method:
         return target
     raise _explain(server, status, here, there, stays)
+
+
+def stays_at(url: str, target: str) -> bool:
+    """Say whether ``target`` is at the server of ``url``: what was meant for one may be sent to the other."""
+    try:
+        return _stays(urlsplit(url), urlsplit(target))
+    except ValueError:
+        return False
 
 
 def _explain(server: str, status: int, here: SplitResult, there: SplitResult, stays: bool) -> MCPClientError:

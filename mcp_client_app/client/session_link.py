@@ -29,7 +29,7 @@ from mcp_client_app.exceptions import ConnectionLostError, MCPClientError, Proto
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["SessionLink"]
+__all__ = ["DiedOnProbe", "SessionLink"]
 
 PROBE = 10.0
 """Seconds for the probe of the new era; at most two fifths of the time to connect."""
@@ -64,7 +64,7 @@ class SessionLink(Link):
             self.handshake = await negotiation.run(mode)
         except (ServerCrashedError, ConnectionLostError) as error:
             if negotiation.probing_ended_it:
-                raise _DiedOnProbe from error
+                raise DiedOnProbe from error
             raise
         finally:
             self.repairs = negotiation.repairs
@@ -76,7 +76,7 @@ class SessionLink(Link):
         try:
             try:
                 await self._attempt(mode)
-            except _DiedOnProbe as died:
+            except DiedOnProbe as died:
                 # Old servers exit on a first message that they do not know: start again, the old way.
                 if self.context.spec.transport is not Transport.STDIO:
                     raise (died.__cause__ or died) from None
@@ -283,7 +283,7 @@ class SessionLink(Link):
         )
 
 
-class _DiedOnProbe(Exception):  # noqa: N818 - never leaves this module
+class DiedOnProbe(Exception):  # noqa: N818 - never leaves the links
     """The server died on the probe of the new era."""
 
 

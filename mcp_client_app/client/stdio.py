@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from typing import Any
 
-from mcp.shared.dispatcher import CallOptions, coerce_request_id
+from mcp.shared.dispatcher import CallOptions
 
-from mcp_client_app import json_codec
 from mcp_client_app.client.dispatch import BaseDispatcher, Pending
 from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.framing import Oversized
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.redaction import Redactor
+from mcp_client_app.client.rpc_messages import skipped_id
 from mcp_client_app.client.stdio_channel import ChannelEvents, Frame, StdioChannel
 from mcp_client_app.exceptions import ResultTooLargeError, TransportError
 
 __all__ = ["StdioDispatcher"]
-
-_VALUE = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")'
-_FIRST_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _VALUE)
-_LAST_ID = re.compile(_VALUE + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
-"""The id of an answer, before or after its result: an id inside the result is another thing's."""
 
 
 class StdioDispatcher(BaseDispatcher):
@@ -114,7 +108,5 @@ class StdioDispatcher(BaseDispatcher):
 
     def _addressee(self, edges: bytes) -> Pending | None:
         """Find whom a skipped answer was for: by its id, else the only request that waits."""
-        match = _FIRST_ID.match(edges) or _LAST_ID.search(edges)
-        if match is not None:
-            return self._pending.get(coerce_request_id(json_codec.loads(match.group(1))))
-        return self._only_one_waiting()
+        request_id = skipped_id(edges)
+        return self._only_one_waiting() if request_id is None else self._pending.get(request_id)

@@ -12,8 +12,7 @@ import logging
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from mcp.shared.dispatcher import CallOptions, as_request_id, coerce_request_id
-from mcp_types import RequestId
+from mcp.shared.dispatcher import CallOptions
 
 from mcp_client_app import json_codec
 from mcp_client_app.client.decoding import decoded
@@ -32,6 +31,7 @@ from mcp_client_app.client.http_streams import (
 )
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.redaction import Redactor
+from mcp_client_app.client.rpc_messages import has_id, pick_answer
 from mcp_client_app.datatypes import ServerSpec
 from mcp_client_app.exceptions import (
     ConnectionLostError,
@@ -283,15 +283,16 @@ class HttpDispatcher(BaseDispatcher):
 
         An answer on a request's own stream answers that request, whatever id it bears.
         """
-        answer: dict[str, Any] | None = None
-        for item in message if isinstance(message, list) else [message]:
-            if pending is None or not _is_answer(item):
+        if pending is None:
+            for item in message if isinstance(message, list) else [message]:
                 self._receive(item, size)
-            elif answer is None or _has_id(item, pending.request_id):
-                answer = item
-        if answer is None or pending is None:
             return False
-        if not _has_id(answer, pending.request_id):
+        answer, others = pick_answer(message, pending.request_id)
+        for item in others:
+            self._receive(item, size)
+        if answer is None:
+            return False
+        if not has_id(answer, pending.request_id):
             if answer.get("id") is not None:
                 self._note_noise(f"an answer to {pending.method!r} bore another id")
             answer = {**answer, "id": pending.request_id}
@@ -348,12 +349,3 @@ class HttpDispatcher(BaseDispatcher):
                     response.finish()
         except (MCPClientError, TimeoutError) as error:
             logger.debug("The session of %r was not ended properly: %s", self.server, error)
-
-
-def _is_answer(item: Any) -> bool:
-    return isinstance(item, dict) and "method" not in item and ("result" in item or "error" in item)
-
-
-def _has_id(answer: dict[str, Any], request_id: RequestId) -> bool:
-    named = as_request_id(answer.get("id"))
-    return named is not None and coerce_request_id(named) == coerce_request_id(request_id)

@@ -1,0 +1,377 @@
+"""What the SDK's client gets as its transport: every message passes here, in both directions.
+
+The SDK's own dispatcher sits on top. Here the requests that wait are remembered, so that their
+answers can be repaired and measured, and one request can fail alone, with an exception of ours: it
+travels in the ``data`` of a JSON-RPC error, where no server can put one. Everything runs on
+one event loop. A subclass moves the bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
+from mcp.shared.dispatcher import as_request_id, coerce_request_id
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
+
+from mcp_client_app.client.background import spawn
+from mcp_client_app.client.exchange import Exchange, current_exchange
+from mcp_client_app.client.failures import carrying
+from mcp_client_app.client.leniency import Repairer
+from mcp_client_app.client.negotiation import NOT_MODERN
+from mcp_client_app.client.rpc_messages import TypedMessage, is_answer, typed_message
+from mcp_client_app.exceptions import (
+    ConnectionLostError,
+    MCPClientError,
+    ProtocolError,
+    RequestTimeoutError,
+    ServerCrashedError,
+    TransportError,
+)
+
+__all__ = ["OpenRequest", "StockTransport", "dumped"]
+
+logger = logging.getLogger(__name__)
+
+COURTESY_SECONDS = 5.0
+"""For telling the server that a request was given up."""
+
+PROBE = "server/discover"
+LISTEN = "subscriptions/listen"
+CANCELLED = "notifications/cancelled"
+
+Messages = MemoryObjectReceiveStream[SessionMessage | Exception]
+
+
+@dataclass(slots=True, eq=False)
+class OpenRequest:
+    """A request that waits for its answer."""
+
+    request_id: RequestId
+    method: str
+    exchange: Exchange
+
+
+def dumped(item: SessionMessage) -> dict[str, Any]:
+    """Return the wire's form of a message."""
+    message: dict[str, Any] = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
+    return message
+
+
+class StockTransport:
+    """An SDK ``Transport``: an async context manager that gives a read and a write stream. Used once."""
+
+    def __init__(
+        self,
+        *,
+        server: str,
+        repairer: Repairer,
+        redact: Callable[[str], str],
+        probe_timeout: float | None = None,
+    ) -> None:
+        """Set up; nothing is sent yet.
+
+        Args:
+            server: The name for messages.
+            repairer: Mends results.
+            redact: Takes the server's secrets out of what is kept of noise.
+            probe_timeout: Seconds for the probe of the new era, if the SDK's client makes one.
+        """
+        self.server = server
+        self.failure: MCPClientError | None = None
+        """Why nothing can be sent any more; None while the link is up."""
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done as soon as the link is down, whatever the reason; never an exception."""
+        self.died_on_probe = False
+        """The link broke while the probe was on its way."""
+        self.noise_count = 0
+        self.noise_last = ""
+        self.dropped_notifications = 0
+        """None are: the SDK starts a task for each at once."""
+        self.trace: Callable[[str, Any], None] | None = None
+        """Called with ``->`` or ``<-`` and each message; for debugging."""
+        self._repairer = repairer
+        self._redact = redact
+        self._probe_timeout = probe_timeout
+        self._verdict: MCPClientError | None = None
+        """Why connecting is pointless: the SDK's client would take the fault for a sign of an old server."""
+        self._open: dict[RequestId, OpenRequest] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stack = contextlib.AsyncExitStack()
+        # Unbounded, since the dispatcher takes messages out without ever waiting.
+        self._inbox, self._messages = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+
+    # What a subclass supplies ----------------------------------------------------------
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        """Begin to receive; what has to be undone goes on ``stack``.
+
+        Raises:
+            MCPClientError: Why it cannot be done.
+        """
+        raise NotImplementedError
+
+    async def _send(self, item: SessionMessage, request: OpenRequest | None) -> None:
+        """Send a request, or a notification or answer (``request`` is None then).
+
+        Sets ``request.exchange.sent`` as soon as a byte may have left. Must not raise: what
+        keeps a request from being answered goes to ``_fail_request``.
+        """
+        raise NotImplementedError
+
+    async def _cancel(self, item: SessionMessage, request: OpenRequest | None) -> None:
+        """Tell the server with ``item`` that nobody waits for ``request`` any more."""
+        await self._send(item, None)
+
+    def _drop(self, request: OpenRequest) -> None:
+        """Let go of what a request still holds, without telling the server."""
+
+    # The SDK's Transport protocol ------------------------------------------------------
+
+    async def __aenter__(self) -> tuple[Messages, _WriteStream]:
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                await self._start(stack)
+                self._stack = stack.pop_all()
+        except BaseException:
+            self._messages.close()
+            self._inbox.close()
+            raise
+        return self._messages, _WriteStream(self)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            return await self._stack.__aexit__(kind, error, traceback)
+        finally:
+            self._fail(
+                ConnectionLostError(f"The connection to {self.server!r} was closed.", server=self.server)
+            )
+            self._messages.close()
+
+    async def send(self, item: SessionMessage) -> None:
+        """Send what the SDK's dispatcher hands over; in the context of whoever made the call.
+
+        Raises:
+            MCPError: It is a request, and the link is down.
+        """
+        message = item.message
+        if isinstance(message, JSONRPCRequest):
+            request = self._register(message)
+            self._note("->", item)
+            await self._send(item, request)
+        elif self.failure is None:
+            self._note("->", item)
+            if isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+                await self._cancel(item, self._take((message.params or {}).get("requestId")))
+            else:
+                await self._send(item, None)
+
+    def _register(self, message: JSONRPCRequest) -> OpenRequest:
+        exchange = current_exchange() or Exchange()
+        if self.failure is not None:
+            raise carrying(self.failure_for(exchange))
+        if self._verdict is not None:
+            raise carrying(self._verdict.copy())
+        request = OpenRequest(message.id, message.method, exchange)
+        self._open[coerce_request_id(message.id)] = request
+        if message.method == PROBE and self._probe_timeout is not None:
+            asyncio.get_running_loop().call_later(self._probe_timeout, self._probe_is_over, request)
+        return request
+
+    def _probe_is_over(self, request: OpenRequest) -> None:
+        if self._waits(request):
+            self._drop(request)
+            self._fail_request(
+                request,
+                RequestTimeoutError(
+                    f"The server {self.server!r} did not answer the probe.", server=self.server
+                ),
+            )
+
+    # Receiving -------------------------------------------------------------------------
+
+    def _receive(self, message: Any, size: int = 0) -> None:
+        """Route one decoded message. Never raises: a bad message costs itself only."""
+        if self.trace is not None:
+            self.trace("<-", message)
+        if is_answer(message):
+            self._answered(message, size)
+        elif (typed := typed_message(message)) is not None:
+            self._deliver(typed)
+        else:
+            self._note_noise(f"not a JSON-RPC message: {str(message)[:4000]}")
+
+    def _answered(self, message: dict[str, Any], size: int) -> None:
+        if as_request_id(message.get("id")) is not None:
+            request = self._open_request(message["id"])
+        else:
+            request = self._only_one_waiting() if "error" in message else None
+        if request is None:
+            logger.debug("Dropped an answer of %r: nobody waits for it.", self.server)
+            return
+        request.exchange.size = size
+        typed = typed_message({**message, "id": request.request_id})
+        if typed is None:
+            self._fail_request(
+                request,
+                TransportError(
+                    f"The server {self.server!r} answered {request.method!r} "
+                    "with a result that is no object.",
+                    server=self.server,
+                ),
+            )
+            return
+        if isinstance(typed, JSONRPCResponse):
+            try:
+                typed = self._repaired(typed, request)
+            except ProtocolError as error:
+                self._fail_request(request, error)
+                return
+        self._take(request.request_id)
+        self._deliver(typed)
+
+    def _repaired(self, answer: JSONRPCResponse, request: OpenRequest) -> JSONRPCResponse:
+        result, repairs = self._repairer.repair(request.method, answer.result)
+        request.exchange.raw = answer.result
+        request.exchange.repairs = repairs
+        return JSONRPCResponse(jsonrpc="2.0", id=answer.id, result=result)
+
+    def _deliver(self, message: TypedMessage) -> None:
+        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._inbox.send_nowait(SessionMessage(message))
+
+    # Requests that wait ----------------------------------------------------------------
+
+    def _open_request(self, request_id: Any) -> OpenRequest | None:
+        """Return the request that waits under this id."""
+        narrowed = as_request_id(request_id)
+        return None if narrowed is None else self._open.get(coerce_request_id(narrowed))
+
+    def _take(self, request_id: Any) -> OpenRequest | None:
+        narrowed = as_request_id(request_id)
+        return None if narrowed is None else self._open.pop(coerce_request_id(narrowed), None)
+
+    def _waits(self, request: OpenRequest) -> bool:
+        return self._open_request(request.request_id) is request
+
+    def _only_one_waiting(self) -> OpenRequest | None:
+        """Return the request that an error without an id must mean; a subscription waits for no answer."""
+        waiting = [request for request in self._open.values() if request.method != LISTEN]
+        return waiting[0] if len(waiting) == 1 else None
+
+    # Failing ---------------------------------------------------------------------------
+
+    def _fail_request(self, request: OpenRequest, error: MCPClientError) -> None:
+        """Let one request fail; the others go on."""
+        if not self._waits(request):
+            return
+        self._take(request.request_id)
+        if request.method == PROBE and self._probe_timeout is not None and not _tells_the_era(error):
+            self._verdict = error
+        self._deliver(JSONRPCError(jsonrpc="2.0", id=request.request_id, error=carrying(error).error))
+
+    def _fail(self, failure: MCPClientError) -> None:
+        """Take the link down: every waiting request fails, later ones at once. The first reason stays."""
+        if self.failure is None:
+            self.failure = failure
+            probing = self._probe_timeout is not None and any(
+                request.method == PROBE for request in self._open.values()
+            )
+            self.died_on_probe = probing and isinstance(failure, ConnectionLostError | ServerCrashedError)
+        for request in list(self._open.values()):
+            self._fail_request(request, self.failure_for(request.exchange))
+        self._inbox.close()
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def failure_for(self, exchange: Exchange) -> MCPClientError:
+        """Return the reason why the link is down, as it concerns one request."""
+        assert self.failure is not None
+        error = self.failure.copy()
+        error.__cause__ = self.failure
+        if hasattr(error, "sent"):
+            error.sent = exchange.sent
+        return error
+
+    # Work in the background ------------------------------------------------------------
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something that ends at the latest when the link is closed."""
+        task = spawn(work, f"Sending to {self.server!r}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _end_tasks(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _courtesy(self, work: Coroutine[Any, Any, None]) -> None:
+        """Tell the server something that it need not know, for a short while only."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(COURTESY_SECONDS):
+                await work
+
+    # Pieces ----------------------------------------------------------------------------
+
+    def _note(self, direction: str, item: SessionMessage) -> None:
+        if self.trace is not None:
+            self.trace(direction, dumped(item))
+
+    def _note_noise(self, text: str) -> None:
+        self.noise_count += 1
+        self.noise_last = self._redact(text)[:200]  # in this order: half a secret would not be known as one
+        logger.debug("Noise from %r: %s", self.server, self.noise_last)
+
+
+class _WriteStream:
+    """The stream that the SDK's dispatcher writes to. Closing it closes nothing: the owner does that."""
+
+    def __init__(self, transport: StockTransport) -> None:
+        self._transport = transport
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._transport.send(item)
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return None
+
+
+def _tells_the_era(error: MCPClientError) -> bool:
+    """Say whether a fault of the probe means an old server, rather than nothing about eras."""
+    if isinstance(error, TransportError):
+        return error.status in NOT_MODERN
+    return isinstance(error, RequestTimeoutError)
