@@ -16,6 +16,7 @@ from mcp_client_app.datatypes import (
     ServerStatus,
     ToolInfo,
 )
+from mcp_client_app.exceptions import RequestTimeoutError
 
 __all__ = ["SCOPE", "ScopedConnection", "ServerHandle"]
 
@@ -26,8 +27,10 @@ SCOPE = "scope-"
 class Manager(Protocol):
     """The part of a manager that a handle uses."""
 
-    def connect(self, name: str, *, principal: str = ...) -> ServerStatus: ...
-    async def aconnect(self, name: str, *, principal: str = ...) -> ServerStatus: ...
+    def connect(self, name: str, *, principal: str = ..., wait: float | None = ...) -> ServerStatus: ...
+    async def aconnect(
+        self, name: str, *, principal: str = ..., wait: float | None = ...
+    ) -> ServerStatus: ...
     def release(self, name: str, principal: str) -> None: ...
     async def arelease(self, name: str, principal: str) -> None: ...
     def status(self, name: str, *, principal: str = ...) -> ServerStatus: ...
@@ -137,9 +140,21 @@ class ServerHandle:
 class ScopedConnection(ServerHandle):
     """A connection of its own that lives within a ``with`` or ``async with`` block."""
 
+    def __init__(self, manager: Manager, name: str, principal: str, wait: float | None = None) -> None:
+        super().__init__(manager, name, principal)
+        self._wait = wait
+
+    def _insist(self, status: ServerStatus) -> None:
+        if self._wait is not None and not status.is_ready:
+            raise RequestTimeoutError(
+                f"The server {self.name!r} was not ready within {self._wait:g} s.",
+                server=self.name,
+                seconds=self._wait,
+            )
+
     def __enter__(self) -> Self:
         try:
-            self._manager.connect(self.name, principal=self.principal)
+            self._insist(self._manager.connect(self.name, principal=self.principal, wait=self._wait))
         except BaseException:
             self._manager.release(self.name, self.principal)
             raise
@@ -152,7 +167,7 @@ class ScopedConnection(ServerHandle):
 
     async def __aenter__(self) -> Self:
         try:
-            await self._manager.aconnect(self.name, principal=self.principal)
+            self._insist(await self._manager.aconnect(self.name, principal=self.principal, wait=self._wait))
         except BaseException:
             await self._manager.arelease(self.name, self.principal)
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,14 +62,18 @@ async def gather(
     refresh: bool = False,
     wait: float | None = None,
     principal: str = SHARED,
+    only: Sequence[str] | None = None,
 ) -> Listing[Any]:
-    """List what all enabled servers offer.
+    """List what all enabled servers offer, or ``only`` these.
 
     Servers that nobody has tried yet are connected, in parallel. One that is slow to connect
     is waited for at most ``wait`` seconds, counted from the start of its attempt (None: its
     list time limit; 0: nothing is connected or waited for).
     """
-    names = [name for name, entry in pool.snapshot.entries.items() if entry.enabled]
+    if only is not None:
+        names = [pool.snapshot.entry(name).name for name in only]
+    else:
+        names = [name for name, entry in pool.snapshot.entries.items() if entry.enabled]
     results = await asyncio.gather(*(_one(pool, name, kind, refresh, wait, principal) for name in names))
     items: list[Any] = []
     errors: dict[str, MCPClientError] = {}
@@ -102,7 +106,9 @@ async def _first(connection: Connection, wait: float | None) -> Catalogue:
     """Return the catalogue of a server that has to be connected, within the time allowed."""
     name = connection.spec.name
     if wait == 0 and connection.link is None:
-        raise ServerUnavailableError(f"The server {name!r} is not connected.", server=name)
+        if connection.standing.state in (ConnectionState.IDLE, ConnectionState.CONNECTING):
+            raise ServerUnavailableError(f"The server {name!r} is not connected.", server=name)
+        raise connection.standing.explanation()
     limit = connection.spec.list_timeout if wait is None else wait
     try:
         async with asyncio.timeout(connection.patience(limit) if limit else None):

@@ -106,38 +106,62 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
 
     # Connecting ------------------------------------------------------------------------
 
-    def connect(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+    def connect(self, name: str, *, principal: str = SHARED, wait: float | None = None) -> ServerStatus:
         """Connect a server and wait until it is ready; clears a stop, a failure and the breaker.
+
+        Args:
+            name: The server.
+            principal: Whose connection.
+            wait: Seconds after which to return although the attempt still runs (its status then
+                is ``connecting``); None waits for its end.
 
         Raises:
             UnknownServerError: No such server, or disabled.
             MCPClientError: Why it cannot be connected.
         """
-        self._run("connect", lambda pool: operations.connect(pool, name, principal=principal), fresh=True)
+        self._run(
+            "connect", lambda pool: operations.connect(pool, name, principal=principal, wait=wait), fresh=True
+        )
         return self.status(name, principal=principal)
 
-    async def aconnect(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+    async def aconnect(
+        self, name: str, *, principal: str = SHARED, wait: float | None = None
+    ) -> ServerStatus:
         """Async twin of ``connect``."""
-        await self._arun(lambda pool: operations.connect(pool, name, principal=principal), fresh=True)
+        await self._arun(
+            lambda pool: operations.connect(pool, name, principal=principal, wait=wait), fresh=True
+        )
         return await self.astatus(name, principal=principal)
 
     def connect_all(
-        self, names: Iterable[str] | None = None, *, on_progress: OnSettled | None = None
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        on_progress: OnSettled | None = None,
+        wait: float | None = None,
     ) -> dict[str, ServerStatus]:
         """Connect all enabled servers (or ``names``) in parallel; returns when each is ready or has failed.
 
-        No failure is raised: look at the status. ``on_progress`` is called in this thread.
+        No failure is raised: look at the status. ``on_progress`` is called in this thread. After
+        ``wait`` seconds those are left behind that still connect.
         """
         relay = EventRelay(lambda name: on_progress(name, self.status(name))) if on_progress else None
         wanted = list(names) if names is not None else None
         settled = relay.put if relay is not None else _ignore
         self._run(
-            "connect_all", lambda pool: operations.connect_all(pool, wanted, settled), relay, fresh=True
+            "connect_all",
+            lambda pool: operations.connect_all(pool, wanted, settled, wait),
+            relay,
+            fresh=True,
         )
         return {status.name: status for status in self.statuses() if wanted is None or status.name in wanted}
 
     async def aconnect_all(
-        self, names: Iterable[str] | None = None, *, on_progress: OnSettled | None = None
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        on_progress: OnSettled | None = None,
+        wait: float | None = None,
     ) -> dict[str, ServerStatus]:
         """Async twin of ``connect_all``; ``on_progress`` may be a coroutine function."""
         snapshot = await self.source.acurrent()
@@ -146,7 +170,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         )
         wanted = list(names) if names is not None else None
         settled = relay.put if relay is not None else _ignore
-        await self._arun(lambda pool: operations.connect_all(pool, wanted, settled), relay, fresh=True)
+        await self._arun(lambda pool: operations.connect_all(pool, wanted, settled, wait), relay, fresh=True)
         found = await self.astatuses()
         return {status.name: status for status in found if wanted is None or status.name in wanted}
 
@@ -166,14 +190,16 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         """Async twin of ``disconnect_all``."""
         await self._arun(operations.disconnect_all)
 
-    def refresh(self, name: str, *, principal: str = SHARED) -> ServerStatus:
-        """Read the lists of a server anew."""
-        self._run("refresh", lambda pool: operations.refresh(pool, name, principal=principal))
+    def refresh(self, name: str, *, principal: str = SHARED, wait: float | None = None) -> ServerStatus:
+        """Read the lists of a server anew; at most ``wait`` seconds for everything."""
+        self._run("refresh", lambda pool: operations.refresh(pool, name, principal=principal, wait=wait))
         return self.status(name, principal=principal)
 
-    async def arefresh(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+    async def arefresh(
+        self, name: str, *, principal: str = SHARED, wait: float | None = None
+    ) -> ServerStatus:
         """Async twin of ``refresh``."""
-        await self._arun(lambda pool: operations.refresh(pool, name, principal=principal))
+        await self._arun(lambda pool: operations.refresh(pool, name, principal=principal, wait=wait))
         return await self.astatus(name, principal=principal)
 
     def ping(self, name: str, *, principal: str = SHARED) -> None:
@@ -188,9 +214,12 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         """Async twin of ``ping``."""
         await self._arun(lambda pool: operations.ping(pool, name, principal=principal))
 
-    def connect_server(self, name: str) -> ScopedConnection:
-        """Return a connection of its own, for a ``with`` or ``async with`` block; closed at its end."""
-        return ScopedConnection(self, name, f"{SCOPE}{next(self._scopes)}")
+    def connect_server(self, name: str, *, wait: float | None = None) -> ScopedConnection:
+        """Return a connection of its own, for a ``with`` or ``async with`` block; closed at its end.
+
+        One that is not ready within ``wait`` seconds is given up.
+        """
+        return ScopedConnection(self, name, f"{SCOPE}{next(self._scopes)}", wait)
 
     def get_client(self, name: str) -> ServerHandle | None:
         """Return a handle on a connected server, or None."""

@@ -27,6 +27,7 @@ from mcp_client_app.datatypes import (
 from mcp_client_app.exceptions import (
     InvalidArgumentsError,
     MCPClientError,
+    RequestTimeoutError,
     UnknownPromptError,
     UnknownResourceError,
     UnknownToolError,
@@ -36,25 +37,39 @@ from mcp_client_app.json_schema import SchemaChecker
 __all__ = ["call_tool", "complete", "connect", "disconnect", "find_tool", "get_prompt", "read_resource"]
 
 
-async def connect(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> Connection:
-    """Connect by explicit wish: clears a stop, a failure and the breaker."""
+async def connect(
+    pool: ConnectionPool, name: str, *, principal: str = SHARED, wait: float | None = None
+) -> Connection:
+    """Connect by explicit wish: clears a stop, a failure and the breaker.
+
+    After ``wait`` seconds nobody waits any more, but the attempt goes on: the state tells.
+    """
     connection = pool.connection(name, principal)
-    await connection.connect()
+    try:
+        async with asyncio.timeout(wait):
+            await connection.connect()
+    except RequestTimeoutError:
+        raise  # the server's own limit
+    except TimeoutError:
+        pass
     return connection
 
 
 async def connect_all(
-    pool: ConnectionPool, names: list[str] | None, settled: Callable[[str], None]
+    pool: ConnectionPool,
+    names: list[str] | None,
+    settled: Callable[[str], None],
+    wait: float | None = None,
 ) -> dict[str, MCPClientError]:
     """Connect servers in parallel; returns the errors of those that failed.
 
-    ``settled`` is told each name as soon as its outcome is known.
+    ``settled`` is told each name as soon as its outcome is known, or ``wait`` seconds are over.
     """
     errors: dict[str, MCPClientError] = {}
 
     async def one(name: str) -> None:
         try:
-            await connect(pool, name)
+            await connect(pool, name, wait=wait)
         except MCPClientError as error:
             errors[name] = error
         settled(name)
@@ -84,9 +99,22 @@ async def disconnect_all(pool: ConnectionPool) -> None:
             group.create_task(connection.stop())
 
 
-async def refresh(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> Catalogue:
-    """Read the lists of a server anew."""
-    return await pool.connection(name, principal).keeper.refresh()
+async def refresh(
+    pool: ConnectionPool, name: str, *, principal: str = SHARED, wait: float | None = None
+) -> Catalogue:
+    """Read the lists of a server anew; within ``wait`` seconds, connecting included."""
+    connection = pool.connection(name, principal)
+    try:
+        async with asyncio.timeout(wait):
+            return await connection.keeper.refresh()
+    except RequestTimeoutError:
+        raise  # the server's own limit
+    except TimeoutError as error:
+        raise RequestTimeoutError(
+            f"The lists of {name!r} were not there within {wait:g} s.",
+            server=connection.spec.name,
+            seconds=wait,
+        ) from error
 
 
 async def ping(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> None:

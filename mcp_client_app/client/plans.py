@@ -56,13 +56,14 @@ def tool_call(
 def listing(
     kind: str, server: str | None, refresh: bool, wait: float | None, principal: str
 ) -> Operation[Listing[Any]]:
-    """Plan the listing of one server, or of all."""
-    if server is not None:
+    """Plan the listing of one server, or of all; with ``wait``, one server is treated as all are."""
+    if server is not None and wait is None:
         return lambda pool: listings.of_server(
             pool, server, listings.KINDS[kind], refresh=refresh, principal=principal
         )
+    only = None if server is None else [server]
     return lambda pool: listings.gather(
-        pool, listings.KINDS[kind], refresh=refresh, wait=wait, principal=principal
+        pool, listings.KINDS[kind], refresh=refresh, wait=wait, principal=principal, only=only
     )
 
 
