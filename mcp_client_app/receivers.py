@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -17,12 +16,12 @@ __all__ = ["server_deleted", "server_saved"]
 
 @receiver(post_save, sender=ServerConfig, dispatch_uid="mcp_client_app.server_saved")
 def server_saved(sender: type[ServerConfig], *, raw: bool, using: str, **kwargs: Any) -> None:
-    """A server was saved: follow it once that is certain. Fixtures are loaded raw and followed by the interval."""
+    """Follow a saved server once that is certain; the interval does it for those loaded from fixtures."""
     if not raw:
-        transaction.on_commit(partial(follow_soon), using=using)
+        transaction.on_commit(follow_soon, using=using)
 
 
 @receiver(post_delete, sender=ServerConfig, dispatch_uid="mcp_client_app.server_deleted")
 def server_deleted(sender: type[ServerConfig], *, using: str, **kwargs: Any) -> None:
-    """A server was deleted: end its connection once that is certain."""
-    transaction.on_commit(partial(follow_soon), using=using)
+    """End the connection of a deleted server once that is certain."""
+    transaction.on_commit(follow_soon, using=using)

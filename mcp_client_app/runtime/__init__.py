@@ -6,17 +6,26 @@ before that.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING
 
+from asgiref.sync import sync_to_async
+
 from mcp_client_app.runtime.environment import refuse_unsuitable
-from mcp_client_app.runtime.options import manager_options
+from mcp_client_app.runtime.options import manager_options, with_database_closed
 from mcp_client_app.runtime.row_source import RowSource
 
 if TYPE_CHECKING:
     from mcp_client_app.client.manager import MCPClientManager
 
-__all__ = ["close_mcp_manager", "get_mcp_manager", "set_mcp_manager", "started_manager"]
+__all__ = [
+    "aclose_mcp_manager",
+    "close_mcp_manager",
+    "get_mcp_manager",
+    "set_mcp_manager",
+    "started_manager",
+]
 
 _lock = threading.Lock()
 _manager: MCPClientManager | None = None
@@ -41,7 +50,8 @@ def get_mcp_manager() -> MCPClientManager:
 
 def started_manager() -> MCPClientManager | None:
     """Return this process's manager if there is one already; never makes one."""
-    return None if _manager is None or _manager.is_closed else _manager
+    manager = _manager
+    return None if manager is None or manager.is_closed else manager
 
 
 def set_mcp_manager(manager: MCPClientManager | None) -> MCPClientManager | None:
@@ -53,10 +63,19 @@ def set_mcp_manager(manager: MCPClientManager | None) -> MCPClientManager | None
 
 
 def close_mcp_manager() -> None:
-    """Close this process's manager, if there is one: connections, threads, processes."""
+    """Close this process's manager, if there is one: connections, threads, processes.
+
+    Blocks until that is done. On an event loop await ``aclose_mcp_manager`` instead.
+    """
     manager = set_mcp_manager(None)
     if manager is not None:
         manager.close()
+
+
+async def aclose_mcp_manager() -> None:
+    """Async twin of ``close_mcp_manager``, for an ASGI application's lifespan."""
+    # A thread of its own: the one for thread-sensitive work may be gone when an application ends.
+    await sync_to_async(with_database_closed, thread_sensitive=False)(close_mcp_manager)
 
 
 def _build() -> MCPClientManager:
@@ -69,7 +88,11 @@ def _build() -> MCPClientManager:
     return MCPClientManager(row_source, manager_options(), [DjangoObserver()])
 
 
-def _forget_lock() -> None:
-    """After a fork, in the child: another thread may have held the lock."""
+def _after_fork() -> None:
+    """In a forked child: a thread of the parent may have held the locks. The manager forgets by itself."""
     global _lock
     _lock = threading.Lock()
+    row_source.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)

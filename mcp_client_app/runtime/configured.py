@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import router
 
 from mcp_client_app.conf import app_settings
 from mcp_client_app.configuration.dialects import ImportedServer, parse, parse_text
 from mcp_client_app.exceptions import ConfigurationError
 from mcp_client_app.models.importing import ImportEntry, ImportRights, import_servers
 from mcp_client_app.models.server_fields import ServerFields
-from mcp_client_app.models.servers import ServerConfig
+from mcp_client_app.models.servers import ServerConfig, ServerConfigQuerySet
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +40,16 @@ class SyncReport:
 
 def configured_signature() -> tuple[object, ...]:
     """Return a value that changes when settings or file do; cheap."""
-    path = app_settings.config_file()
     try:
+        servers = repr(sorted(app_settings.SERVERS.items()))
+    except ImproperlyConfigured as error:
+        servers = str(error)
+    try:
+        path = app_settings.config_file()
         stat = path.stat() if path is not None else None
-    except OSError:
-        stat = None
-    return repr(sorted(app_settings.SERVERS.items())), path, stat and (stat.st_mtime_ns, stat.st_size)
+    except (ImproperlyConfigured, OSError) as error:
+        return servers, str(error), None
+    return servers, path, stat and (stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
 
 def sync_configured() -> SyncReport:
@@ -53,56 +58,56 @@ def sync_configured() -> SyncReport:
     for source, read in ((Source.SETTINGS.value, _from_settings), (Source.FILE.value, _from_file)):
         report = _merged(report, _sync(source, read))
     for name, error in report.errors.items():
-        logger.warning("The configured server %r cannot be used: %s", name, error)
+        logger.warning("What is configured as %r cannot be used: %s", name, error)
     return report
 
 
 def _sync(source: str, read: Callable[[], list[ImportedServer]]) -> SyncReport:
     try:
         servers = read()
-    except (ConfigurationError, ImproperlyConfigured, OSError) as error:
+    except (ConfigurationError, ImproperlyConfigured) as error:
         return SyncReport(errors={source: str(error)})
-    servers = _in_precedence(source, servers)
-    entries = import_servers(servers, rights=ImportRights(), source=source)
-    gone = ServerConfig.objects.from_source(source).exclude(name__in=[server.name for server in servers])
-    removed = tuple(gone.values_list("name", flat=True))
-    for row in gone:
-        row.delete()
+    except OSError as error:
+        return SyncReport(errors={source: f"The file cannot be read: {error.strerror}."})
+    if source == Source.FILE.value:
+        servers = _not_taken(servers)
+    entries = import_servers(
+        servers, rights=ImportRights(), source=source, take_over=source == Source.SETTINGS.value
+    )
     return SyncReport(
         created=_names(entries, "create"),
         updated=_names(entries, "update"),
-        removed=removed,
+        removed=_remove_others(source, {server.name.casefold() for server in servers}),
         errors={entry.name: entry.error for entry in entries if entry.error is not None},
     )
 
 
-def _in_precedence(source: str, servers: list[ImportedServer]) -> list[ImportedServer]:
-    """Settings take a name over from anybody, the file from nobody."""
-    kept = []
-    for server in servers:
-        owner = ServerConfig.objects.named(server.name).exclude(source=source).first()
-        if owner is not None and source == Source.FILE.value:
-            continue
-        if owner is not None:
-            logger.warning(
-                "The server %r of the settings replaces the one from the %s.", owner.name, owner.source
-            )
-            owner.source = source
-            owner.save(update_fields=["source"])
-        kept.append(server)
-    return kept
+def _not_taken(servers: list[ImportedServer]) -> list[ImportedServer]:
+    """Leave out the entries of the file whose names the settings or stored rows have."""
+    taken = {name.casefold() for name in _rows().exclude(source=Source.FILE).values_list("name", flat=True)}
+    return [server for server in servers if server.name.casefold() not in taken]
+
+
+def _remove_others(source: str, names: set[str]) -> tuple[str, ...]:
+    """Delete the rows of a source that it does not name any more; returns their names."""
+    gone = [row for row in _rows().from_source(source) if row.name.casefold() not in names]
+    for row in gone:
+        row.delete()
+    return tuple(row.name for row in gone)
+
+
+def _rows() -> ServerConfigQuerySet:
+    return ServerConfig.objects.using(router.db_for_write(ServerConfig))
 
 
 def _from_settings() -> list[ImportedServer]:
     servers = app_settings.SERVERS
-    return parse({"mcpServers": servers}) if servers else []
+    return parse(servers) if servers else []
 
 
 def _from_file() -> list[ImportedServer]:
     path = app_settings.config_file()
-    if path is None:
-        return []
-    return parse_text(path.read_bytes())
+    return parse_text(path.read_bytes()) if path is not None else []
 
 
 def _names(entries: Iterable[ImportEntry], action: str) -> tuple[str, ...]:

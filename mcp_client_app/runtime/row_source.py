@@ -1,4 +1,4 @@
-"""The manager's view of the rows: a snapshot, renewed when a revision has changed.
+"""The manager's view of the rows: a snapshot, renewed when a row has changed.
 
 One query for all servers tells, at most every ``MCP_CLIENT_REVISION_INTERVAL`` seconds per
 process, and at once after a save in this process. It runs in the caller's thread, on the
@@ -11,19 +11,22 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from asgiref.sync import sync_to_async
-from django.db import DatabaseError, router
+from django.db import Error as DatabaseError
+from django.db import router
 
 from mcp_client_app.client.sources import ServerEntry, Snapshot
 from mcp_client_app.conf import app_settings
 from mcp_client_app.configuration.dialects import parse, parse_text
 from mcp_client_app.datatypes import ServerSpec, Transport
 from mcp_client_app.exceptions import ConfigurationError, DuplicateServerError, MCPClientError
-from mcp_client_app.models.importing import ImportEntry, ImportRights, import_servers
+from mcp_client_app.models.importing import ImportRights, import_servers
 from mcp_client_app.models.servers import ServerConfig, ServerConfigQuerySet
+from mcp_client_app.naming import MAX_SERVER_NAME, is_server_name
 from mcp_client_app.runtime.configured import configured_signature, sync_configured
 
 logger = logging.getLogger(__name__)
@@ -31,15 +34,36 @@ logger = logging.getLogger(__name__)
 __all__ = ["RowSource"]
 
 
+class _Version(NamedTuple):
+    """What differs between two states of a row, also of one deleted and made anew, or rolled back."""
+
+    pk: int
+    revision: int
+    updated_at: datetime
+    source: str
+
+
 class RowSource:
     """Supplies the manager with servers from the database."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew: in a forked child, where a thread that is gone may hold the lock, and in tests."""
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
-        self._revisions: dict[str, int] = {}
+        self._versions: dict[str, _Version] = {}
+        """Of the rows in the snapshot."""
         self._looked_at = 0.0
-        self._configured: tuple[object, ...] | None = None
+        self._wish: object = object()
+        """Another one for each wish to look at the next use."""
+        self._granted: object = None
+        """The wish that the last look has answered."""
+        self._signature: tuple[object, ...] | None = None
+        """Of settings and file when the rows were last made to agree with them."""
+        self._configured: frozenset[str] = frozenset()
+        """Servers whose rows stand for entries of settings and file."""
 
     # What the manager asks -------------------------------------------------------------
 
@@ -55,16 +79,19 @@ class RowSource:
         with self._lock:
             if self._snapshot is not None and not fresh and not self._is_due():
                 return self._snapshot  # another thread has just looked
+            # Read first: a wish that comes while we look is for the next look.
+            wish, now = self._wish, time.monotonic()
             try:
-                return self._look(rebuild=fresh)
+                self._snapshot = self._look(rebuild=fresh)
             except DatabaseError as error:
                 if self._snapshot is None:
                     raise ConfigurationError(
-                        "The servers cannot be read from the database; has 'manage.py migrate' been run?"
+                        f"The servers cannot be read from the database ({type(error).__name__}); "
+                        "has 'manage.py migrate' been run?"
                     ) from error
                 logger.warning("The servers could not be read anew: %s", type(error).__name__)
-                self._looked_at = time.monotonic()
-                return self._snapshot
+            self._granted, self._looked_at = wish, now
+            return self._snapshot
 
     async def acurrent(self, *, fresh: bool = False) -> Snapshot:
         """Async twin of ``current``; leaves the caller's thread only when it has to look."""
@@ -80,12 +107,19 @@ class RowSource:
             DuplicateServerError: The name is taken.
             ConfigurationError: The configuration cannot work; says which field and why.
         """
+        if not is_server_name(name):
+            raise ConfigurationError(
+                f"{name!r} cannot name a server: a letter, then letters, digits, '-' and '_', "
+                f"at most {MAX_SERVER_NAME} characters.",
+                field="name",
+            )
         if not isinstance(config, Mapping):
             raise ConfigurationError(f"The configuration of {name!r} must be a mapping.", server=name)
-        if ServerConfig.objects.named(name).exists():
-            raise DuplicateServerError(f"There is a server {name!r} already.", server=name)
-        entries = import_servers(parse({"mcpServers": {name: dict(config)}}), rights=ImportRights())
-        self._raise_errors(entries)
+        if _rows().named(name).exists():
+            raise DuplicateServerError(f"There is a server {name!r} already.", server=name, field="name")
+        for entry in import_servers(parse({"mcpServers": {name: dict(config)}}), rights=ImportRights()):
+            if entry.error is not None:
+                raise ConfigurationError(f"The server {name!r}: {entry.error}", server=name)
         self.invalidate()
 
     def remove(self, name: str) -> bool:
@@ -94,7 +128,7 @@ class RowSource:
         Raises:
             ConfigurationError: It comes from the settings or the file; remove it there.
         """
-        row = ServerConfig.objects.named(name).first()
+        row = _rows().named(name).first()
         if row is None:
             return False
         if row.is_read_only:
@@ -107,7 +141,11 @@ class RowSource:
         return True
 
     def load(self, path: str | Path) -> list[str]:
-        """Store the servers of a file, new ones and changed ones; returns the names of those that can be used."""
+        """Store the servers of a file, new and changed ones; returns the names of those that may be used.
+
+        Raises:
+            ConfigurationError: The file cannot be read, or holds no servers.
+        """
         try:
             servers = parse_text(Path(path).expanduser().read_bytes())
         except OSError as error:
@@ -118,57 +156,58 @@ class RowSource:
                 logger.warning("The server %r was not loaded: %s", entry.label, entry.error)
         self.invalidate()
         names = [entry.name for entry in entries if entry.error is None]
-        return list(ServerConfig.objects.enabled().filter(name__in=names).values_list("name", flat=True))
+        return list(_rows().enabled().filter(name__in=names).values_list("name", flat=True))
 
     # What others tell ------------------------------------------------------------------
 
     def invalidate(self) -> None:
         """Look at the next use: something was saved in this process."""
-        self._looked_at = 0.0
-
-    def forget(self) -> None:
-        """Start anew: in a forked child, where the lock may be held by a thread that is gone, and in tests."""
-        self._lock = threading.Lock()
-        self._snapshot, self._revisions, self._configured = None, {}, None
-        self._looked_at = 0.0
+        self._wish = object()
 
     # Looking ---------------------------------------------------------------------------
 
     def _is_due(self) -> bool:
-        return time.monotonic() - self._looked_at >= app_settings.REVISION_INTERVAL or not self._looked_at
+        if self._granted is not self._wish:
+            return True
+        return time.monotonic() - self._looked_at >= app_settings.REVISION_INTERVAL
 
     def _look(self, *, rebuild: bool) -> Snapshot:
         signature = configured_signature()
-        if signature != self._configured:
+        versions = _versions() if signature == self._signature else None
+        # Rows that stand for entries may be missing: who made them may have been rolled back.
+        if versions is None or not self._configured <= versions.keys():
             sync_configured()
-            self._configured = signature
-        looked_at = time.monotonic()
-        revisions = _rows().revisions()
-        if self._snapshot is None or rebuild or revisions != self._revisions:
-            self._snapshot = self._build(rebuild)
-            self._revisions = {name: entry.revision for name, entry in self._snapshot.entries.items()}
-        self._looked_at = looked_at
+            versions = _versions()
+            self._configured = frozenset(
+                name for name, version in versions.items() if version.source != ServerConfig.Source.DATABASE
+            )
+            self._signature = signature
+        if self._snapshot is None or rebuild or versions != self._versions:
+            return self._build(rebuild=rebuild)
         return self._snapshot
 
-    def _build(self, rebuild: bool) -> Snapshot:
-        """Resolve the rows; one whose revision is known keeps its spec, so that its connection stays."""
-        known = self._snapshot.entries if self._snapshot is not None else {}
+    def _build(self, *, rebuild: bool) -> Snapshot:
+        """Resolve the rows; one that has not changed keeps its spec, and so its connection."""
+        known = self._snapshot.entries if self._snapshot is not None and not rebuild else {}
         entries: dict[str, ServerEntry] = {}
+        versions: dict[str, _Version] = {}
         for row in _rows().order_by("name"):
-            before = known.get(row.name)
-            unchanged = before is not None and before.revision == row.revision and not rebuild
-            entries[row.name] = before if unchanged and before is not None else _entry(row)
+            version = versions[row.name] = _Version(row.pk, row.revision, row.updated_at, row.source)
+            is_same = row.name in known and self._versions.get(row.name) == version
+            entries[row.name] = known[row.name] if is_same else _entry(row)
+        self._versions = versions
         return Snapshot(entries)
-
-    @staticmethod
-    def _raise_errors(entries: list[ImportEntry]) -> None:
-        for entry in entries:
-            if entry.error is not None:
-                raise ConfigurationError(f"The server {entry.label!r}: {entry.error}", server=entry.name)
 
 
 def _rows() -> ServerConfigQuerySet:
     return ServerConfig.objects.using(router.db_for_write(ServerConfig))
+
+
+def _versions() -> dict[str, _Version]:
+    rows = _rows().order_by().values_list("name", "pk", "revision", "updated_at", "source")
+    return {
+        name: _Version(pk, revision, updated_at, source) for name, pk, revision, updated_at, source in rows
+    }
 
 
 def _entry(row: ServerConfig) -> ServerEntry:
@@ -182,7 +221,7 @@ def _entry(row: ServerConfig) -> ServerEntry:
         error = reason
     return ServerEntry(
         name=row.name,
-        transport=Transport(row.transport),
+        transport=_transport(row),
         spec=spec,
         error=error,
         enabled=row.enabled,
@@ -190,3 +229,10 @@ def _entry(row: ServerConfig) -> ServerEntry:
         revision=row.revision,
         warnings=warnings,
     )
+
+
+def _transport(row: ServerConfig) -> Transport:
+    try:
+        return Transport(row.transport)
+    except ValueError:
+        return Transport.STDIO  # the row is unsound, which its error says

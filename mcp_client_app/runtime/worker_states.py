@@ -5,74 +5,112 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from typing import Any
 
 from django.db import router, transaction
 from django.utils import timezone
 
+from mcp_client_app import json_codec
 from mcp_client_app.datatypes import ServerStatus
 from mcp_client_app.models.servers import ServerConfig
 from mcp_client_app.models.workers import ServerState, WorkerProcess
 
 __all__ = ["WorkerStates"]
 
+PATIENCE = 2.0
+"""Seconds that the end waits for another thread's write."""
+
 
 class WorkerStates:
     """Writes ``WorkerProcess`` and ``ServerState``. Usable from several callback threads."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew, in a forked child: the parent's rows stay the parent's."""
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
-        self._pid = os.getpid()
+        self._has_left = False
+        self._statuses: dict[tuple[str, str], ServerStatus] = {}
 
     def record(self, status: ServerStatus) -> None:
         """Note how one connection stands now; a server that is gone has no state."""
-        worker = self._present()
-        with transaction.atomic(using=worker._state.db):
-            server = ServerConfig.objects.using(worker._state.db).filter(name=status.name).first()
-            if server is None:
-                return
-            ServerState.objects.using(worker._state.db).update_or_create(
-                worker=worker, server=server, principal=status.principal[:100], defaults=_values(status)
-            )
+        self._statuses[status.name, status.principal] = status
+        self._report([status])
 
     def touch(self) -> None:
         """Note that the process lives, and clear away those that were not seen for long."""
-        self._present().touch()
-        WorkerProcess.objects.using(router.db_for_write(WorkerProcess)).gone().delete()
+        self._report([])
+        WorkerProcess.objects.using(_database()).gone().delete()
 
     def leave(self) -> None:
-        """Take the process's rows away: it ends in good order."""
+        """Take the process's rows away: it ends in good order. Nothing is written any more."""
+        if not self._lock.acquire(timeout=PATIENCE):
+            return  # a write hangs; the rows expire by themselves
+        try:
+            self._has_left = True
+            if self._worker is not None:
+                WorkerProcess.objects.using(_database()).filter(pk=self._worker.pk).delete()
+        finally:
+            self._lock.release()
+
+    def _report(self, statuses: list[ServerStatus]) -> None:
         with self._lock:
-            worker, self._worker = self._worker, None
-        if worker is not None and self._pid == os.getpid():
-            worker.delete()
+            if self._has_left:
+                return
+            if self._is_known():
+                worker = self._worker
+            else:
+                # The first report, or another process took this one for dead and removed all its rows.
+                worker, statuses = self._introduce(), list(self._statuses.values())
+            for status in statuses:
+                self._write(worker, status)
 
-    def _present(self) -> WorkerProcess:
-        with self._lock:
-            if self._worker is None or self._pid != os.getpid():
-                self._pid = os.getpid()
-                self._worker = WorkerProcess.objects.create(
-                    host=socket.gethostname()[:255], pid=self._pid, started_at=timezone.now()
-                )
-            elif not WorkerProcess.objects.filter(pk=self._worker.pk).exists():
-                # Another process took us for dead.
-                self._worker.save(force_insert=True)
-            return self._worker
+    def _is_known(self) -> bool:
+        if self._worker is None:
+            return False
+        rows = WorkerProcess.objects.using(_database()).filter(pk=self._worker.pk)
+        return rows.update(seen_at=timezone.now()) > 0
+
+    def _introduce(self) -> WorkerProcess:
+        self._worker = WorkerProcess.objects.using(_database()).create(
+            host=socket.gethostname()[:255], pid=os.getpid()
+        )
+        return self._worker
+
+    def _write(self, worker: WorkerProcess | None, status: ServerStatus) -> None:
+        with transaction.atomic(using=_database()):
+            server = ServerConfig.objects.using(_database()).filter(name=status.name).first()
+            if server is None:
+                self._statuses.pop((status.name, status.principal), None)
+                return
+            ServerState.objects.using(_database()).update_or_create(
+                worker=worker, server=server, principal=status.principal[:100], defaults=_values(status)
+            )
 
 
-def _values(status: ServerStatus) -> dict[str, object]:
-    return {
-        "state": status.state.value,
+def _database() -> str:
+    return router.db_for_write(WorkerProcess)
+
+
+def _values(status: ServerStatus) -> dict[str, Any]:
+    """Return the columns; what servers say about themselves is cut and cleaned to fit."""
+    texts = {
         "reason": status.reason,
-        "code": status.code,
+        "code": status.code[:40],
+        "link": status.link[:200],
+        "protocol_version": (status.protocol_version or "")[:40],
+        "server_name": (status.server_name or "")[:200],
+        "server_version": (status.server_version or "")[:200],
+    }
+    return {
+        **json_codec.scrub(texts),
+        "state": status.state.value,
         "since": status.since or timezone.now(),
         "retry_at": status.retry_at,
         "failures": status.failures,
         "revision": status.revision,
-        "link": status.link,
-        "protocol_version": status.protocol_version or "",
-        "server_name": (status.server_name or "")[:200],
-        "server_version": (status.server_version or "")[:200],
         "tools": status.tools,
         "resources": status.resources,
         "resource_templates": status.resource_templates,

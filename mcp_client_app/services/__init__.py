@@ -20,8 +20,15 @@ from mcp_client_app.services.calls import (
     read_resource,
 )
 from mcp_client_app.services.connections import (
-    TestReport,
-    TestStep,
+    aconnect,
+    aconnect_all,
+    adisconnect,
+    arefresh,
+    aserver_logs,
+    aserver_status,
+    aserver_statuses,
+    aserver_stderr,
+    aworker_states,
     connect,
     connect_all,
     disconnect,
@@ -30,7 +37,6 @@ from mcp_client_app.services.connections import (
     server_status,
     server_statuses,
     server_stderr,
-    test_server,
     worker_states,
 )
 from mcp_client_app.services.offers import (
@@ -43,6 +49,7 @@ from mcp_client_app.services.offers import (
     list_resources,
     list_tools,
 )
+from mcp_client_app.services.probing import TestReport, TestStep, atest_server, test_server
 from mcp_client_app.services.servers import (
     add_server,
     disable_server,
@@ -61,25 +68,16 @@ from mcp_client_app.services.transfer import (
 )
 from mcp_client_app.services.twins import (
     aadd_server,
-    aconnect,
-    aconnect_all,
     adisable_server,
-    adisconnect,
     aenable_server,
     aexport_servers,
     aget_server,
     aimport_servers,
     alist_servers,
-    arefresh,
     aremove_server,
-    aserver_logs,
-    aserver_status,
-    aserver_statuses,
-    aserver_stderr,
+    asave_server,
     async_servers,
-    atest_server,
     aupdate_server,
-    aworker_states,
 )
 
 __all__ = [
@@ -108,6 +106,7 @@ __all__ = [
     "aread_resource",
     "arefresh",
     "aremove_server",
+    "asave_server",
     "aserver_logs",
     "aserver_status",
     "aserver_statuses",

@@ -1,16 +1,19 @@
 """Calls: the choke point. Who may, where to, with what deadline; what happened is written down.
 
-REST, admin, command, agents and tasks call these functions; nobody of them calls the
-manager. Each has an async twin.
+REST, admin, command, agents and tasks call these functions; none of them calls the manager.
+Each has an async twin. The sync forms refuse to run on an event loop, before anything is
+written down.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 
+from mcp_client_app.client.loop import forbid_running_loop
 from mcp_client_app.datatypes import Completion, Progress, PromptResult, ResourceResult, ToolInfo, ToolResult
 from mcp_client_app.exceptions import MCPClientError, ToolError
 from mcp_client_app.models.calls import new_correlation_id
@@ -74,7 +77,7 @@ def call_tool(
         )
         return result
 
-    return _raised(_recorded(record, call), raise_on_error)
+    return _raised(_recorded("call_tool", record, call), raise_on_error)
 
 
 async def acall_tool(
@@ -104,6 +107,7 @@ async def acall_tool(
 
 def find_tool(name: str, *, server: str | None = None, user: Any = None) -> ToolInfo | None:
     """Find a tool by bare or public name; None if there is none, or no single one."""
+    forbid_running_loop("find_tool")
     require(user, VIEW, CALL, server=server)
     return get_mcp_manager().find_tool(name, server)
 
@@ -130,7 +134,7 @@ def read_resource(
         require(user, CALL, server=server)
         return get_mcp_manager().read_resource(server, uri, timeout=timeout)
 
-    return _recorded(record, call)
+    return _recorded("read_resource", record, call)
 
 
 async def aread_resource(
@@ -169,7 +173,7 @@ def get_prompt(
         require(user, CALL, server=server)
         return get_mcp_manager().get_prompt(server, name, arguments, timeout=timeout)
 
-    return _recorded(record, call)
+    return _recorded("get_prompt", record, call)
 
 
 async def aget_prompt(
@@ -210,7 +214,7 @@ def complete(
         require(user, CALL, server=server)
         return get_mcp_manager().complete(server, ref, argument, value, context=context, timeout=timeout)
 
-    return _recorded(record, call)
+    return _recorded("complete", record, call)
 
 
 async def acomplete(
@@ -262,7 +266,8 @@ def _record(
     )
 
 
-def _recorded(record: CallRecord, call: Callable[[], T]) -> T:
+def _recorded(verb: str, record: CallRecord, call: Callable[[], T]) -> T:
+    forbid_running_loop(verb)
     try:
         result = call()
     except BaseException as error:
@@ -278,7 +283,8 @@ async def _arecorded(record: CallRecord, call: Callable[[], Awaitable[T]]) -> T:
         result = await call()
     except BaseException as error:
         _name_server(record, error)
-        await sync_to_async(record.finish)(error=error)
+        # Shielded: the row is written although a cancelled caller is cancelled again.
+        await asyncio.shield(sync_to_async(record.finish)(error=error))
         raise
     await sync_to_async(_finish)(record, result)
     return result

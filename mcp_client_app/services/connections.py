@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from asgiref.sync import sync_to_async
+from django.db import router
+
+from mcp_client_app.client.loop import forbid_running_loop
 from mcp_client_app.datatypes import LogMessage, ServerStatus
-from mcp_client_app.exceptions import MCPClientError
+from mcp_client_app.exceptions import ConfigurationError, UnknownServerError
 from mcp_client_app.models import ServerConfig, ServerState
 from mcp_client_app.runtime import get_mcp_manager, row_source, started_manager
 from mcp_client_app.services.permissions import CONNECT, VIEW, require
 from mcp_client_app.services.servers import get_server
 
 __all__ = [
-    "TestReport",
-    "TestStep",
+    "aconnect",
+    "aconnect_all",
+    "adisconnect",
+    "arefresh",
+    "aserver_logs",
+    "aserver_status",
+    "aserver_statuses",
+    "aserver_stderr",
+    "aworker_states",
     "connect",
     "connect_all",
     "disconnect",
@@ -25,37 +35,14 @@ __all__ = [
     "server_status",
     "server_statuses",
     "server_stderr",
-    "test_server",
     "worker_states",
 ]
 
-OnSettled = Callable[[str, ServerStatus], None]
+OnSettled = Callable[[str, ServerStatus], Any]
+"""Called with name and status as soon as a server is ready or has failed."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TestStep:
-    """One step of a test."""
-
-    __test__ = False
-    name: str
-    ok: bool
-    seconds: float = 0.0
-    detail: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TestReport:
-    """What a test of a server found. A fresh connection is used, so that the running one is not disturbed."""
-
-    __test__ = False
-    server: str
-    steps: tuple[TestStep, ...] = ()
-    status: ServerStatus | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether every step succeeded."""
-        return all(step.ok for step in self.steps)
+# How servers stand -----------------------------------------------------------------------
 
 
 def server_status(name: str, *, user: Any = None) -> ServerStatus:
@@ -64,10 +51,22 @@ def server_status(name: str, *, user: Any = None) -> ServerStatus:
     return get_mcp_manager().status(name)
 
 
+async def aserver_status(name: str, *, user: Any = None) -> ServerStatus:
+    """Async twin of ``server_status``."""
+    await sync_to_async(require)(user, VIEW, server=name)
+    return await get_mcp_manager().astatus(name)
+
+
 def server_statuses(*, user: Any = None) -> list[ServerStatus]:
     """Return how all servers stand in this process; never connects."""
     require(user, VIEW)
     return get_mcp_manager().statuses()
+
+
+async def aserver_statuses(*, user: Any = None) -> list[ServerStatus]:
+    """Async twin of ``server_statuses``."""
+    await sync_to_async(require)(user, VIEW)
+    return await get_mcp_manager().astatuses()
 
 
 def worker_states(name: str | None = None, *, user: Any = None) -> list[ServerState]:
@@ -77,104 +76,125 @@ def worker_states(name: str | None = None, *, user: Any = None) -> list[ServerSt
     return list(states.filter(server__name__iexact=name) if name is not None else states)
 
 
+aworker_states = sync_to_async(worker_states)
+
+
+def server_logs(name: str, *, user: Any = None) -> tuple[LogMessage, ...]:
+    """Return the last log messages of a server in this process."""
+    return get_mcp_manager().server_logs(get_server(name, user=user).name)
+
+
+async def aserver_logs(name: str, *, user: Any = None) -> tuple[LogMessage, ...]:
+    """Async twin of ``server_logs``."""
+    server = await sync_to_async(get_server)(name, user=user)
+    return get_mcp_manager().server_logs(server.name)
+
+
+def server_stderr(name: str, *, user: Any = None) -> tuple[str, ...]:
+    """Return the last lines of standard error of a server in this process."""
+    return server_status(name, user=user).stderr_tail
+
+
+async def aserver_stderr(name: str, *, user: Any = None) -> tuple[str, ...]:
+    """Async twin of ``server_stderr``."""
+    return (await aserver_status(name, user=user)).stderr_tail
+
+
+# Connecting ------------------------------------------------------------------------------
+
+
 def connect(name: str, *, user: Any = None) -> ServerStatus:
     """Connect a server in this process, and allow it again in all.
 
     Raises:
+        PermissionDeniedError: The user may not connect servers.
         MCPClientError: Why it cannot be connected.
     """
-    require(user, CONNECT, server=name)
-    _allow([name])
+    forbid_running_loop("connect")
+    _allow([name], user)
     return get_mcp_manager().connect(name)
+
+
+async def aconnect(name: str, *, user: Any = None) -> ServerStatus:
+    """Async twin of ``connect``."""
+    await sync_to_async(_allow)([name], user)
+    return await get_mcp_manager().aconnect(name)
 
 
 def connect_all(
     names: Iterable[str] | None = None, *, on_progress: OnSettled | None = None, user: Any = None
 ) -> dict[str, ServerStatus]:
-    """Connect all enabled servers, or some, in parallel; no failure is raised: look at the status."""
-    require(user, CONNECT)
-    wanted = None if names is None else [get_server(name).name for name in names]
-    _allow(wanted)
+    """Connect all enabled servers, or some, in parallel; no failure is raised: look at the status.
+
+    Raises:
+        PermissionDeniedError: The user may not connect servers.
+        UnknownServerError: One of the names is none.
+    """
+    forbid_running_loop("connect_all")
+    wanted = _allow(names, user)
     return get_mcp_manager().connect_all(wanted, on_progress=on_progress)
+
+
+async def aconnect_all(
+    names: Iterable[str] | None = None, *, on_progress: OnSettled | None = None, user: Any = None
+) -> dict[str, ServerStatus]:
+    """Async twin of ``connect_all``; ``on_progress`` may be a coroutine function."""
+    wanted = await sync_to_async(_allow)(names, user)
+    return await get_mcp_manager().aconnect_all(wanted, on_progress=on_progress)
 
 
 def disconnect(name: str, *, user: Any = None) -> ServerStatus:
     """Disconnect a server in all processes, until somebody connects it."""
+    forbid_running_loop("disconnect")
+    name = _stop(name, user)
+    manager = started_manager()
+    if manager is not None:
+        # One that is disabled or cannot work is not connected: its flag is all there is to set.
+        with contextlib.suppress(UnknownServerError, ConfigurationError):
+            manager.disconnect(name)
+    return get_mcp_manager().status(name)
+
+
+async def adisconnect(name: str, *, user: Any = None) -> ServerStatus:
+    """Async twin of ``disconnect``."""
+    name = await sync_to_async(_stop)(name, user)
+    manager = started_manager()
+    if manager is not None:
+        with contextlib.suppress(UnknownServerError, ConfigurationError):
+            await manager.adisconnect(name)
+    return await get_mcp_manager().astatus(name)
+
+
+def refresh(name: str, *, user: Any = None) -> ServerStatus:
+    """Read the lists of a server anew."""
+    forbid_running_loop("refresh")
+    require(user, CONNECT, server=name)
+    return get_mcp_manager().refresh(name)
+
+
+async def arefresh(name: str, *, user: Any = None) -> ServerStatus:
+    """Async twin of ``refresh``."""
+    await sync_to_async(require)(user, CONNECT, server=name)
+    return await get_mcp_manager().arefresh(name)
+
+
+def _allow(names: Iterable[str] | None, user: Any) -> list[str] | None:
+    """Take back the stop that holds for all processes; returns the servers' own names."""
+    require(user, CONNECT)
+    stopped = ServerConfig.objects.using(router.db_for_write(ServerConfig)).filter(stopped=True)
+    wanted = None if names is None else [get_server(name) for name in names]
+    for row in stopped if wanted is None else wanted:
+        if row.stopped:
+            row.unstop()
+    row_source.invalidate()
+    return None if wanted is None else [row.name for row in wanted]
+
+
+def _stop(name: str, user: Any) -> str:
+    """Set the flag that all processes obey; returns the server's own name."""
     require(user, CONNECT, server=name)
     row = get_server(name)
     if not row.stopped:
         row.stop()
     row_source.invalidate()
-    manager = started_manager()
-    if manager is not None:
-        manager.disconnect(row.name)
-    return get_mcp_manager().status(row.name)
-
-
-def refresh(name: str, *, user: Any = None) -> ServerStatus:
-    """Read the lists of a server anew."""
-    require(user, CONNECT, server=name)
-    return get_mcp_manager().refresh(name)
-
-
-def test_server(name: str, *, user: Any = None) -> TestReport:
-    """Connect a server freshly, look at what it offers, and close again; a failure is a step, not an exception."""
-    require(user, CONNECT, server=name)
-    name = get_server(name).name
-    manager = get_mcp_manager()
-    scope = manager.connect_server(name)
-    steps: list[TestStep] = []
-    status: ServerStatus | None = None
-    began = time.monotonic()
-    try:
-        with scope:
-            status = scope.status
-            steps.append(
-                TestStep(name="connect", ok=True, seconds=time.monotonic() - began, detail=_connected(status))
-            )
-            steps.append(TestStep(name="list", ok=True, detail=_offers(status)))
-            began = time.monotonic()
-        steps.append(TestStep(name="close", ok=True, seconds=time.monotonic() - began))
-    except MCPClientError as error:
-        step = "connect" if status is None else "close"
-        steps.append(TestStep(name=step, ok=False, seconds=time.monotonic() - began, detail=str(error)))
-    return TestReport(server=name, steps=tuple(steps), status=status)
-
-
-test_server.__test__ = False  # type: ignore[attr-defined]  # not a test of pytest's
-
-
-def server_logs(name: str, *, user: Any = None) -> tuple[LogMessage, ...]:
-    """Return the last log messages of a server in this process."""
-    require(user, VIEW, server=name)
-    return get_mcp_manager().server_logs(get_server(name).name)
-
-
-def server_stderr(name: str, *, user: Any = None) -> tuple[str, ...]:
-    """Return the last lines of standard error of a server in this process."""
-    require(user, VIEW, server=name)
-    return get_mcp_manager().stderr(name)
-
-
-def _allow(names: list[str] | None) -> None:
-    """Take back the stop that holds for all processes."""
-    rows = ServerConfig.objects.filter(stopped=True)
-    for row in rows:
-        if names is None or row.name.casefold() in {name.casefold() for name in names}:
-            row.unstop()
-    row_source.invalidate()
-
-
-def _connected(status: ServerStatus) -> str:
-    who = " ".join(filter(None, (status.server_name, status.server_version))) or "a server without a name"
-    return f"{who}, protocol {status.protocol_version}"
-
-
-def _offers(status: ServerStatus) -> str:
-    counts = {
-        "tools": status.tools,
-        "resources": status.resources,
-        "resource templates": status.resource_templates,
-        "prompts": status.prompts,
-    }
-    return ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    return row.name

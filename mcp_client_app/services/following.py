@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.runtime import row_source, started_manager
 
 logger = logging.getLogger(__name__)
@@ -20,5 +19,6 @@ def follow_soon() -> None:
         return
     try:
         manager.follow_soon()
-    except MCPClientError as error:
-        logger.warning("A changed server could not be followed: %s", error)
+    except Exception:
+        # The change is saved; the next use of a server will follow it, or say why it cannot.
+        logger.exception("A changed server could not be followed at once.")

@@ -6,6 +6,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
+from mcp_client_app.client.loop import forbid_running_loop
 from mcp_client_app.datatypes import Listing, PromptInfo, ResourceInfo, ResourceTemplateInfo, ToolInfo
 from mcp_client_app.runtime import get_mcp_manager
 from mcp_client_app.services.permissions import CALL, VIEW, require
@@ -23,6 +24,7 @@ __all__ = [
 
 
 def _list(kind: str, server: str | None, refresh: bool, wait: float | None, user: Any) -> Listing[Any]:
+    forbid_running_loop(f"list_{kind}")
     require(user, VIEW, CALL, server=server)
     return get_mcp_manager().listing(kind, server, refresh, wait=wait)
 

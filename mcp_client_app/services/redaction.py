@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mcp_client_app import json_codec
+from mcp_client_app.client.redaction import Redactor
 from mcp_client_app.conf import app_settings
+from mcp_client_app.datatypes import ServerSpec
 
 __all__ = ["redacted"]
 
@@ -18,26 +20,28 @@ _SENSITIVE: Final = re.compile(
 )
 
 
-def redacted(value: Any, server: str) -> Any:
-    """Return a copy of ``value`` for the audit row of a call of ``server``.
+def redacted(value: Any, spec: ServerSpec | None) -> Any:
+    """Return a copy of a payload for the audit row of a call.
 
-    Values under keys that sound like secrets are masked. What is longer than
-    ``MCP_CLIENT_AUDIT_PAYLOAD_SIZE`` characters as JSON becomes ``{"cut": ..., "size": ...}``.
+    Values under keys that sound like secrets are masked, and so is the server's environment
+    and the like wherever it shows up. What is longer than ``MCP_CLIENT_AUDIT_PAYLOAD_SIZE``
+    characters as JSON becomes ``{"cut": ..., "size": ...}``.
     """
-    clean = json_codec.scrub(_masked(value))
+    clean = json_codec.scrub(_masked(value, Redactor(spec) if spec is not None else str))
     limit = app_settings.AUDIT_PAYLOAD_SIZE
     text = json_codec.dumps(clean).decode()
     if len(text) <= limit:
-        return clean
+        # Decoded again: tuples and other things of Python have become what the database will return.
+        return json_codec.loads(text.encode())
     return {"cut": text[:limit], "size": len(text)}
 
 
-def _masked(value: Any) -> Any:
+def _masked(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: MASK if _SENSITIVE.search(str(key)) and item else _masked(item)
+            key: MASK if _SENSITIVE.search(str(key)) and item else _masked(item, redact)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_masked(item) for item in value]
-    return value
+        return [_masked(item, redact) for item in value]
+    return redact(value) if isinstance(value, str) else value

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, router, transaction
 
 from mcp_client_app.exceptions import (
     ConfigurationError,
@@ -14,6 +15,7 @@ from mcp_client_app.exceptions import (
     UnknownServerError,
 )
 from mcp_client_app.models import ServerConfig
+from mcp_client_app.models.servers import ServerConfigQuerySet
 from mcp_client_app.runtime import row_source
 from mcp_client_app.services.permissions import ADD, CHANGE, DELETE, REFERENCE, RUN_CODE, VIEW, may, require
 
@@ -41,7 +43,7 @@ def list_servers(*, user: Any = None) -> list[ServerConfig]:
     """
     require(user, VIEW)
     row_source.current()
-    return list(ServerConfig.objects.order_by("name"))
+    return list(_rows().order_by("name"))
 
 
 def get_server(name: str, *, user: Any = None) -> ServerConfig:
@@ -71,7 +73,7 @@ def add_server(name: str, *, user: Any = None, **fields: Any) -> ServerConfig:
         ConfigurationError: There is no such field.
     """
     require(user, ADD, server=name)
-    if ServerConfig.objects.named(name).exists():
+    if _rows().named(name).exists():
         raise DuplicateServerError(
             f"There is a server {name!r} already; choose another name, or change that one.",
             server=name,
@@ -82,7 +84,8 @@ def add_server(name: str, *, user: Any = None, **fields: Any) -> ServerConfig:
     if "transport" not in fields:
         row.transport = "stdio" if row.command else "in_process" if row.in_process else "streamable_http"
     try:
-        return save_server(row, user=user)
+        with transaction.atomic(using=router.db_for_write(ServerConfig)):
+            return save_server(row, user=user)
     except IntegrityError as error:
         raise DuplicateServerError(
             f"There is a server {name!r} already.", server=name, field="name"
@@ -92,7 +95,14 @@ def add_server(name: str, *, user: Any = None, **fields: Any) -> ServerConfig:
 def update_server(
     name: str, *, user: Any = None, expected_revision: int | None = None, **fields: Any
 ) -> ServerConfig:
-    """Change fields of a stored server; in ``env`` and ``headers``, a None keeps the stored value.
+    """Change fields of a stored server.
+
+    Args:
+        name: Which one.
+        user: Who does it; None for trusted code.
+        expected_revision: The revision that the change was made for; None overwrites any.
+        **fields: Fields of ``ServerConfig``; what is not given stays. ``env`` and ``headers`` are
+            given whole, and a value of None in them keeps the stored one.
 
     Raises:
         UnknownServerError: There is none.
@@ -100,18 +110,13 @@ def update_server(
         PermissionDeniedError, ValidationError, ConfigurationError: As for ``add_server``.
     """
     require(user, CHANGE, server=name)
-    with transaction.atomic():
+    with transaction.atomic(using=router.db_for_write(ServerConfig)):
         row = _find(name, lock=True)
         if expected_revision is not None and row.revision != expected_revision:
             raise StaleRevisionError(server=row.name, expected=expected_revision, revision=row.revision)
-        _require_right_to_run(row, user)
         for secret in ("env", "headers"):
-            if isinstance(fields.get(secret), dict):
-                stored = getattr(row, secret)
-                fields[secret] = {
-                    key: stored.get(key, "") if value is None else value
-                    for key, value in fields[secret].items()
-                }
+            if isinstance(fields.get(secret), Mapping):
+                fields[secret] = _with_stored(row, secret, fields[secret])
         _assign(row, fields)
         return save_server(row, user=user)
 
@@ -120,12 +125,17 @@ def save_server(row: ServerConfig, *, user: Any = None) -> ServerConfig:
     """Validate and save a server, new or changed: the one way in for forms, serializers and the rest.
 
     Raises:
-        PermissionDeniedError: It runs code, and the user may not have code run.
+        PermissionDeniedError: The user may not; or it runs code, or did so before, and the user
+            may not have code run.
         ConfigurationError: It comes from the settings or the file: change it there.
         ValidationError: Django's, with messages by field.
     """
+    is_new = row._state.adding  # noqa: SLF001 (documented by Django)
+    require(user, ADD if is_new else CHANGE, server=row.name)
     _require_editable(row)
-    _require_right_to_run(row, user)
+    for version in (row, None if is_new else _rows().filter(pk=row.pk).first()):
+        if version is not None:
+            _require_right_to_run(version, user)
     row.judge_references(saver_may=may(user, REFERENCE))
     row.full_clean()
     row.save()
@@ -170,8 +180,13 @@ def disable_server(name: str, *, user: Any = None) -> ServerConfig:
     return row
 
 
+def _rows() -> ServerConfigQuerySet:
+    """Rows of the write database: a replica may not know yet what was saved a moment ago."""
+    return ServerConfig.objects.using(router.db_for_write(ServerConfig))
+
+
 def _find(name: str, *, lock: bool = False) -> ServerConfig:
-    rows = ServerConfig.objects.select_for_update() if lock else ServerConfig.objects.all()
+    rows = _rows().select_for_update() if lock else _rows()
     row = rows.named(name).first()
     if row is None:
         raise UnknownServerError(f"There is no server {name!r}.", server=name)
@@ -187,9 +202,21 @@ def _assign(row: ServerConfig, fields: dict[str, Any]) -> None:
         setattr(row, name, value)
 
 
+def _with_stored(row: ServerConfig, field: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    stored = getattr(row, field)
+    missing = [key for key, value in given.items() if value is None and key not in stored]
+    if missing:
+        raise ConfigurationError(
+            f"There is no stored value to keep for {missing[0]!r}; give one.",
+            server=row.name,
+            field=f"{field}.{missing[0]}",
+        )
+    return {key: stored[key] if value is None else value for key, value in given.items()}
+
+
 def _is_field(name: str) -> bool:
     try:
-        ServerConfig._meta.get_field(name)
+        ServerConfig._meta.get_field(name)  # noqa: SLF001 (documented by Django)
     except FieldDoesNotExist:
         return False
     return True

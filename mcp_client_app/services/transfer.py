@@ -8,12 +8,13 @@ from typing import Any
 
 from mcp_client_app.configuration.dialects import parse, parse_text
 from mcp_client_app.configuration.export import export
-from mcp_client_app.models import ImportEntry, ServerConfig
+from mcp_client_app.models import ImportEntry
 from mcp_client_app.models.importing import ImportRights
 from mcp_client_app.models.importing import import_servers as import_rows
 from mcp_client_app.runtime import row_source
 from mcp_client_app.runtime.configured import SyncReport, sync_configured
-from mcp_client_app.services.permissions import ADD, CHANGE, REFERENCE, RUN_CODE, VIEW, may, require
+from mcp_client_app.services.permissions import ADD, CHANGE, REFERENCE, RUN_CODE, may, require
+from mcp_client_app.services.servers import get_server, list_servers
 
 __all__ = ["ImportReport", "export_servers", "import_servers", "sync_servers"]
 
@@ -81,15 +82,16 @@ def export_servers(names: Iterable[str] | None = None, *, user: Any = None) -> d
     """Return servers as an ``mcp.json`` document; literal secrets are null, unknown keys come back.
 
     Args:
-        names: Which ones; None exports all that are stored in the database.
+        names: Which ones, of any source; None exports all that are stored in the database.
         user: Who exports; None for trusted code.
+
+    Raises:
+        PermissionDeniedError: The user may not see servers.
+        UnknownServerError: One of the names is none.
     """
-    require(user, VIEW)
-    rows = ServerConfig.objects.from_source(ServerConfig.Source.DATABASE.value).order_by("name")
-    if names is not None:
-        wanted = {name.casefold() for name in names}
-        rows = ServerConfig.objects.order_by("name")
-        return export(row.export_values() for row in rows if row.name.casefold() in wanted)
+    rows = [get_server(name, user=user) for name in names] if names is not None else list_servers(user=user)
+    if names is None:
+        rows = [row for row in rows if not row.is_read_only]
     return export(row.export_values() for row in rows)
 
 
