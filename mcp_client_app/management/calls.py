@@ -25,7 +25,7 @@ def add_verbs(verbs: Verbs) -> None:
         help="call a tool",
         epilog=(
             "A value of key=value is read as JSON if it can be, unless the tool wants a text there; "
-            "otherwise it is a text. Write the arguments in front of the options."
+            "otherwise it is a text."
         ),
     )
     verb.add_argument(

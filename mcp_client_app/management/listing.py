@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mcp_client_app import services
 from mcp_client_app.datatypes import Listing
+from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.management.connections import connect_with_progress
 from mcp_client_app.management.console import Console
 from mcp_client_app.management.failures import error_document, failure, outcome, usage_error
@@ -29,14 +30,14 @@ class Listed(Generic[T]):
     """What could be listed, and why the rest could not."""
 
     items: Sequence[T]
-    errors: Mapping[str, Mapping[str, Any]]
-    """The documents of the errors, by server."""
+    errors: Mapping[str, MCPClientError]
     reached: int
     """How many servers could be asked."""
 
     def write(self, console: Console, key: str, document: Callable[[T], dict[str, Any]]) -> None:
         """Write the whole for machines."""
-        console.document({key: [document(item) for item in self.items], "errors": dict(self.errors)})
+        errors = {name: error_document(error) for name, error in self.errors.items()}
+        console.document({key: [document(item) for item in self.items], "errors": errors})
 
     def conclude(self) -> None:
         """Say who could not be asked.
@@ -45,7 +46,7 @@ class Listed(Generic[T]):
             CommandError: if there is somebody.
         """
         if self.errors:
-            reasons = [f"  {name}: {error['message']}" for name, error in sorted(self.errors.items())]
+            reasons = [f"  {name}: {error}" for name, error in sorted(self.errors.items())]
             code = outcome(len(self.errors), len(self.errors) + self.reached)
             raise failure("\n".join(["Could not be asked:", *reasons]), code)
 
@@ -62,15 +63,8 @@ def listed(lister: Lister[T], server: str | None, console: Console) -> Listed[T]
             return Listed(lister(server).items, {}, reached=1)
     # Connected first, each up to its own time limit; then listed without another attempt.
     statuses = connect_with_progress(console, _usable(console))
-    errors: dict[str, Mapping[str, Any]] = {
-        name: {"code": status.code, "message": status.reason}
-        for name, status in statuses.items()
-        if not status.is_ready
-    }
     listing = lister(None, wait=0)
-    for name, error in listing.errors.items():
-        if name in statuses:
-            errors.setdefault(name, error_document(error))
+    errors = {name: error for name, error in listing.errors.items() if name in statuses}
     return Listed(listing.items, errors, reached=len(statuses) - len(errors))
 
 

@@ -41,8 +41,7 @@ def _add_add(verbs: Verbs) -> None:
         help="store a server, connect it and show its tools",
         epilog=(
             'A local process: add NAME "npx -y package" (split into words, no shell), or add NAME -- npx -y '
-            "package. Write NAME and COMMAND in front of the options. Values may refer to variables of the "
-            "environment: --env 'TOKEN=${MY_TOKEN}'."
+            "package. Values may refer to variables of the environment: --env 'TOKEN=${MY_TOKEN}'."
         ),
     )
     verb.add_argument("name", metavar="NAME", help="a letter, then letters, digits, '-' and '_'")

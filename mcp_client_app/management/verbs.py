@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from django.core.management.base import CommandParser
+
 from mcp_client_app.management.console import Console
 
 __all__ = ["Run", "Verbs"]
@@ -24,11 +26,29 @@ _OF_EVERY_COMMAND: Final[Mapping[tuple[str, ...], Mapping[str, Any]]] = {
 """Django's options. argparse would take them in front of the verb only, where nobody puts them."""
 
 
+class _VerbParser(CommandParser):
+    """Takes options between positional arguments, too: ``add NAME --env A=b "npx -y package"``."""
+
+    _is_mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._is_mixing:
+            return super().parse_known_args(args, namespace)
+        # The parser above calls this method; argparse's own mixing calls it, too.
+        self._is_mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_mixing = False
+
+
 class Verbs:
     """Collects the verbs on the command's parser."""
 
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
-        self._parsers = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
+    def __init__(self, parser: CommandParser) -> None:
+        self._parsers = parser.add_subparsers(
+            title="verbs", dest="verb", metavar="VERB", required=True, parser_class=_VerbParser
+        )
 
     def add(self, name: str, run: Run, *, help: str, epilog: str | None = None) -> argparse.ArgumentParser:  # noqa: A002
         """Add a verb; its parser is returned for options of its own."""
