@@ -202,17 +202,17 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         await self._arun(lambda pool: operations.refresh(pool, name, principal=principal, wait=wait))
         return await self.astatus(name, principal=principal)
 
-    def ping(self, name: str, *, principal: str = SHARED) -> None:
+    def ping(self, name: str, *, timeout: float | None = None, principal: str = SHARED) -> None:
         """Have the server answer the smallest request that its era knows; connects first.
 
         Raises:
             MCPClientError: Why there is no answer.
         """
-        self._run("ping", lambda pool: operations.ping(pool, name, principal=principal))
+        self._run("ping", lambda pool: operations.ping(pool, name, timeout, principal=principal))
 
-    async def aping(self, name: str, *, principal: str = SHARED) -> None:
+    async def aping(self, name: str, *, timeout: float | None = None, principal: str = SHARED) -> None:
         """Async twin of ``ping``."""
-        await self._arun(lambda pool: operations.ping(pool, name, principal=principal))
+        await self._arun(lambda pool: operations.ping(pool, name, timeout, principal=principal))
 
     def connect_server(self, name: str, *, wait: float | None = None) -> ScopedConnection:
         """Return a connection of its own, for a ``with`` or ``async with`` block; closed at its end.

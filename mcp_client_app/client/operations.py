@@ -117,12 +117,15 @@ async def refresh(
         ) from error
 
 
-async def ping(pool: ConnectionPool, name: str, *, principal: str = SHARED) -> None:
-    """Have the server answer the smallest request that its era knows."""
+async def ping(
+    pool: ConnectionPool, name: str, timeout: float | None = None, *, principal: str = SHARED
+) -> None:
+    """Have the server answer the smallest request of its era; by default within its list time limit."""
     connection = pool.connection(name, principal)
     handshake = (await connection.ready()).handshake
     modern = handshake is not None and handshake.mode is ProtocolMode.MODERN
-    method, limit = "server/discover" if modern else "ping", connection.spec.list_timeout
+    method = "server/discover" if modern else "ping"
+    limit = timeout if timeout is not None else connection.spec.list_timeout
     await _simple(pool, connection.spec.name, method, {}, limit, "a ping", principal)
 
 
