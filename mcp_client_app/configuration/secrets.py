@@ -8,17 +8,63 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_client_app.configuration.expansion import consists_of_references, placeholders
+from mcp_client_app.datatypes import safe_url
 
-__all__ = ["keep_stored_json", "keep_stored_values", "without_secrets", "without_secrets_json"]
+__all__ = [
+    "SecretChanges",
+    "keep_stored_json",
+    "keep_stored_values",
+    "visible_url",
+    "without_secrets",
+    "without_secrets_json",
+]
 
 _SECRET_KEY = re.compile(
     r"api[-_]?key|authorization|cookie|credential|passw|private[-_]?key|secret|token|\Aenv\Z|\Aheaders\Z",
     re.IGNORECASE,
 )
 _HARMLESS_KEY = re.compile(r"(?:endpoint|env[-_]?var|expires?(?:[-_]?in)?|type|uri|url)\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SecretChanges:
+    """An edit of ``env`` or ``headers`` by somebody who sees the keys and not the values."""
+
+    values: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    """New values; None keeps the stored one."""
+    removed: frozenset[str] = frozenset()
+    """Keys to take out, whether they are there or not."""
+    replace: bool = False
+    """``values`` names all keys; else the others stay as they are."""
+
+    def whole(self, stored: Mapping[str, str], *, ignore_case: bool) -> dict[str, str | None]:
+        """Return the whole mapping, in which None stands for the stored value.
+
+        Args:
+            stored: What the row has.
+            ignore_case: A key that differs by case alone is the same, as it is for headers.
+        """
+
+        def normal(key: str) -> str:
+            return key.casefold() if ignore_case else key
+
+        spelling = {normal(key): key for key in stored}
+        changed: dict[str, str | None] = {}
+        for key, value in self.values.items():
+            # A value that is kept is found by its stored key.
+            changed[spelling.get(normal(key), key) if value is None else key] = value
+        gone = {normal(key) for key in (*self.removed, *self.values)}
+        others = {} if self.replace else {key: None for key in stored if normal(key) not in gone}
+        return {**others, **changed}
+
+
+def visible_url(url: str) -> str:
+    """Return the URL for people who may not see secrets: no path and query, unless all is a reference."""
+    return url if not url or consists_of_references(url, bare_words=False) else safe_url(url)
 
 
 def without_secrets(values: Mapping[str, str]) -> dict[str, str | None]:

@@ -44,6 +44,7 @@ from mcp_client_app.services.offers import (
     alist_resource_templates,
     alist_resources,
     alist_tools,
+    last_known,
     list_prompts,
     list_resource_templates,
     list_resources,
@@ -60,6 +61,7 @@ from mcp_client_app.services.servers import (
     save_server,
     update_server,
 )
+from mcp_client_app.services.time_limits import call_limit
 from mcp_client_app.services.transfer import (
     ImportReport,
     export_servers,
@@ -115,6 +117,7 @@ __all__ = [
     "atest_server",
     "aupdate_server",
     "aworker_states",
+    "call_limit",
     "call_tool",
     "complete",
     "connect",
@@ -127,6 +130,7 @@ __all__ = [
     "get_prompt",
     "get_server",
     "import_servers",
+    "last_known",
     "list_prompts",
     "list_resource_templates",
     "list_resources",

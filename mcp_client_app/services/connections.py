@@ -103,8 +103,14 @@ async def aserver_stderr(name: str, *, user: Any = None) -> tuple[str, ...]:
 # Connecting ------------------------------------------------------------------------------
 
 
-def connect(name: str, *, user: Any = None) -> ServerStatus:
+def connect(name: str, *, user: Any = None, wait: float | None = None) -> ServerStatus:
     """Connect a server in this process, and allow it again in all.
+
+    Args:
+        name: Which one.
+        user: Who does it; None for trusted code.
+        wait: Seconds after which to return although the attempt still runs: the status then says
+            ``connecting``. None waits for its end.
 
     Raises:
         PermissionDeniedError: The user may not connect servers.
@@ -112,19 +118,25 @@ def connect(name: str, *, user: Any = None) -> ServerStatus:
     """
     forbid_running_loop("connect")
     _allow([name], user)
-    return get_mcp_manager().connect(name)
+    return get_mcp_manager().connect(name, wait=wait)
 
 
-async def aconnect(name: str, *, user: Any = None) -> ServerStatus:
+async def aconnect(name: str, *, user: Any = None, wait: float | None = None) -> ServerStatus:
     """Async twin of ``connect``."""
     await sync_to_async(_allow)([name], user)
-    return await get_mcp_manager().aconnect(name)
+    return await get_mcp_manager().aconnect(name, wait=wait)
 
 
 def connect_all(
-    names: Iterable[str] | None = None, *, on_progress: OnSettled | None = None, user: Any = None
+    names: Iterable[str] | None = None,
+    *,
+    on_progress: OnSettled | None = None,
+    user: Any = None,
+    wait: float | None = None,
 ) -> dict[str, ServerStatus]:
     """Connect all enabled servers, or some, in parallel; no failure is raised: look at the status.
+
+    After ``wait`` seconds those are left behind that still connect.
 
     Raises:
         PermissionDeniedError: The user may not connect servers.
@@ -132,15 +144,19 @@ def connect_all(
     """
     forbid_running_loop("connect_all")
     wanted = _allow(names, user)
-    return get_mcp_manager().connect_all(wanted, on_progress=on_progress)
+    return get_mcp_manager().connect_all(wanted, on_progress=on_progress, wait=wait)
 
 
 async def aconnect_all(
-    names: Iterable[str] | None = None, *, on_progress: OnSettled | None = None, user: Any = None
+    names: Iterable[str] | None = None,
+    *,
+    on_progress: OnSettled | None = None,
+    user: Any = None,
+    wait: float | None = None,
 ) -> dict[str, ServerStatus]:
     """Async twin of ``connect_all``; ``on_progress`` may be a coroutine function."""
     wanted = await sync_to_async(_allow)(names, user)
-    return await get_mcp_manager().aconnect_all(wanted, on_progress=on_progress)
+    return await get_mcp_manager().aconnect_all(wanted, on_progress=on_progress, wait=wait)
 
 
 def disconnect(name: str, *, user: Any = None) -> ServerStatus:
@@ -165,17 +181,17 @@ async def adisconnect(name: str, *, user: Any = None) -> ServerStatus:
     return await get_mcp_manager().astatus(name)
 
 
-def refresh(name: str, *, user: Any = None) -> ServerStatus:
-    """Read the lists of a server anew."""
+def refresh(name: str, *, user: Any = None, wait: float | None = None) -> ServerStatus:
+    """Read the lists of a server anew; at most ``wait`` seconds for everything."""
     forbid_running_loop("refresh")
     require(user, CONNECT, server=name)
-    return get_mcp_manager().refresh(name)
+    return get_mcp_manager().refresh(name, wait=wait)
 
 
-async def arefresh(name: str, *, user: Any = None) -> ServerStatus:
+async def arefresh(name: str, *, user: Any = None, wait: float | None = None) -> ServerStatus:
     """Async twin of ``refresh``."""
     await sync_to_async(require)(user, CONNECT, server=name)
-    return await get_mcp_manager().arefresh(name)
+    return await get_mcp_manager().arefresh(name, wait=wait)
 
 
 def _allow(names: Iterable[str] | None, user: Any) -> list[str] | None:

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 
 from mcp_client_app.client.loop import forbid_running_loop
 from mcp_client_app.datatypes import Listing, PromptInfo, ResourceInfo, ResourceTemplateInfo, ToolInfo
-from mcp_client_app.runtime import get_mcp_manager
+from mcp_client_app.runtime import get_mcp_manager, started_manager
 from mcp_client_app.services.permissions import CALL, VIEW, require
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "alist_resource_templates",
     "alist_resources",
     "alist_tools",
+    "last_known",
     "list_prompts",
     "list_resource_templates",
     "list_resources",
@@ -34,15 +35,28 @@ async def _alist(kind: str, server: str | None, refresh: bool, wait: float | Non
     return await get_mcp_manager().alisting(kind, server, refresh, wait=wait)
 
 
+def last_known(kind: str, server: str, *, user: Any = None) -> tuple[Any, ...]:
+    """Return what a server offered when it was last asked, also while it is away; never waits.
+
+    Args:
+        kind: ``tools``, ``resources``, ``resource_templates`` or ``prompts``.
+        server: The server's own name.
+        user: Who asks; None for trusted code.
+    """
+    require(user, VIEW, CALL, server=server)
+    manager = started_manager()
+    return manager.known(kind, server) if manager is not None else ()
+
+
 def list_tools(
     server: str | None = None, *, refresh: bool = False, wait: float | None = None, user: Any = None
 ) -> Listing[ToolInfo]:
     """List tools of one server (connected first), or of all that are up.
 
     Args:
-        server: Only this server's; then a failure is raised.
+        server: Only this server's; then a failure is raised, unless ``wait`` is given.
         refresh: Read the lists anew.
-        wait: Without ``server``: seconds for servers that are still connecting; 0 connects nothing.
+        wait: Seconds for servers that are still connecting; 0 connects nothing.
         user: Who asks; None for trusted code.
 
     Returns:

@@ -49,11 +49,17 @@ class TestReport:
         return all(step.ok for step in self.steps)
 
 
-def test_server(name: str, *, user: Any = None) -> TestReport:  # noqa: PT028 (no test)
+def test_server(
+    name: str,
+    *,
+    user: Any = None,  # noqa: PT028 (no test)
+    wait: float | None = None,  # noqa: PT028
+) -> TestReport:
     """Connect a server, have its lists read and a ping answered, and disconnect it.
 
     A connection of its own is used, so that the running one is not disturbed. A failure of
-    the server is a step of the report, not an exception.
+    the server is a step of the report, not an exception. So is that it was not done with
+    everything within ``wait`` seconds; None waits as long as the server's own limits say.
 
     Raises:
         PermissionDeniedError: The user may not connect servers.
@@ -62,34 +68,34 @@ def test_server(name: str, *, user: Any = None) -> TestReport:  # noqa: PT028 (n
     forbid_running_loop("test_server")
     name = _permitted(name, user)
     manager = get_mcp_manager()
-    trial = _Trial(name)
+    trial = _Trial(name, wait)
     with contextlib.suppress(MCPClientError), contextlib.ExitStack() as stack:
         with trial.step("connect"):
-            connection = stack.enter_context(manager.connect_server(name))
+            connection = stack.enter_context(manager.connect_server(name, wait=trial.left()))
             trial.connected(connection.status)
         with trial.step("list"):
-            trial.listed(manager.refresh(name, principal=connection.principal))
+            trial.listed(manager.refresh(name, principal=connection.principal, wait=trial.left()))
         with trial.step("ping"):
-            manager.ping(name, principal=connection.principal)
+            manager.ping(name, principal=connection.principal, timeout=trial.left())
         with trial.step("close"):
             stack.close()
     return trial.report()
 
 
-async def atest_server(name: str, *, user: Any = None) -> TestReport:
+async def atest_server(name: str, *, user: Any = None, wait: float | None = None) -> TestReport:
     """Async twin of ``test_server``."""
     name = await sync_to_async(_permitted)(name, user)
     manager = get_mcp_manager()
-    trial = _Trial(name)
+    trial = _Trial(name, wait)
     with contextlib.suppress(MCPClientError):
         async with contextlib.AsyncExitStack() as stack:
             with trial.step("connect"):
-                connection = await stack.enter_async_context(manager.connect_server(name))
+                connection = await stack.enter_async_context(manager.connect_server(name, wait=trial.left()))
                 trial.connected(await manager.astatus(name, principal=connection.principal))
             with trial.step("list"):
-                trial.listed(await manager.arefresh(name, principal=connection.principal))
+                trial.listed(await manager.arefresh(name, principal=connection.principal, wait=trial.left()))
             with trial.step("ping"):
-                await manager.aping(name, principal=connection.principal)
+                await manager.aping(name, principal=connection.principal, timeout=trial.left())
             with trial.step("close"):
                 await stack.aclose()
     return trial.report()
@@ -106,11 +112,17 @@ def _permitted(name: str, user: Any) -> str:
 class _Trial:
     """Collects the steps of one test."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, wait: float | None) -> None:
         self._server = server
+        self._end = None if wait is None else time.monotonic() + wait
         self._steps: list[TestStep] = []
         self._status: ServerStatus | None = None
         self._detail = ""
+
+    def left(self) -> float | None:
+        """Return the seconds that are left for the next step."""
+        # To the core, 0 is no limit.
+        return None if self._end is None else max(0.001, self._end - time.monotonic())
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.exceptions import FieldDoesNotExist
 from django.db import IntegrityError, router, transaction
 
+from mcp_client_app.configuration.secrets import SecretChanges
 from mcp_client_app.exceptions import (
     ConfigurationError,
     DuplicateServerError,
@@ -102,7 +103,7 @@ def update_server(
         user: Who does it; None for trusted code.
         expected_revision: The revision that the change was made for; None overwrites any.
         **fields: Fields of ``ServerConfig``; what is not given stays. ``env`` and ``headers`` are
-            given whole, and a value of None in them keeps the stored one.
+            given whole, and a value of None in them keeps the stored one; or as ``SecretChanges``.
 
     Raises:
         UnknownServerError: There is none.
@@ -112,11 +113,13 @@ def update_server(
     require(user, CHANGE, server=name)
     with transaction.atomic(using=router.db_for_write(ServerConfig)):
         row = _find(name, lock=True)
-        if expected_revision is not None and row.revision != expected_revision:
-            raise StaleRevisionError(server=row.name, expected=expected_revision, revision=row.revision)
-        for secret in ("env", "headers"):
-            if isinstance(fields.get(secret), Mapping):
-                fields[secret] = _with_stored(row, secret, fields[secret])
+        _require_revision(row, expected_revision)
+        for field in ("env", "headers"):
+            given = fields.get(field)
+            if isinstance(given, SecretChanges):
+                given = given.whole(getattr(row, field), ignore_case=field == "headers")
+            if isinstance(given, Mapping):
+                fields[field] = _with_stored(row, field, given)
         _assign(row, fields)
         return save_server(row, user=user)
 
@@ -142,17 +145,20 @@ def save_server(row: ServerConfig, *, user: Any = None) -> ServerConfig:
     return row
 
 
-def remove_server(name: str, *, user: Any = None) -> None:
+def remove_server(name: str, *, user: Any = None, expected_revision: int | None = None) -> None:
     """Delete a stored server; its connections end, its audit rows stay.
 
     Raises:
         UnknownServerError: There is none.
+        StaleRevisionError: ``expected_revision`` is not the stored one any more.
         ConfigurationError: It comes from the settings or the file: remove it there.
     """
     require(user, DELETE, server=name)
-    row = _find(name)
-    _require_editable(row)
-    row.delete()
+    with transaction.atomic(using=router.db_for_write(ServerConfig)):
+        row = _find(name, lock=True)
+        _require_revision(row, expected_revision)
+        _require_editable(row)
+        row.delete()
 
 
 def enable_server(name: str, *, user: Any = None) -> ServerConfig:
@@ -220,6 +226,11 @@ def _is_field(name: str) -> bool:
     except FieldDoesNotExist:
         return False
     return True
+
+
+def _require_revision(row: ServerConfig, expected: int | None) -> None:
+    if expected is not None and row.revision != expected:
+        raise StaleRevisionError(server=row.name, expected=expected, revision=row.revision)
 
 
 def _require_editable(row: ServerConfig) -> None:

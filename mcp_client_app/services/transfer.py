@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_client_app.configuration.dialects import parse, parse_text
 from mcp_client_app.configuration.export import export
+from mcp_client_app.configuration.secrets import visible_url
 from mcp_client_app.models import ImportEntry
 from mcp_client_app.models.importing import ImportRights
 from mcp_client_app.models.importing import import_servers as import_rows
@@ -83,7 +84,8 @@ def export_servers(names: Iterable[str] | None = None, *, user: Any = None) -> d
 
     Args:
         names: Which ones, of any source; None exports all that are stored in the database.
-        user: Who exports; None for trusted code.
+        user: Who exports; None for trusted code. For users who may not change servers, URLs
+            come without path and query, where secrets may be.
 
     Raises:
         PermissionDeniedError: The user may not see servers.
@@ -92,7 +94,10 @@ def export_servers(names: Iterable[str] | None = None, *, user: Any = None) -> d
     rows = [get_server(name, user=user) for name in names] if names is not None else list_servers(user=user)
     if names is None:
         rows = [row for row in rows if not row.is_read_only]
-    return export(row.export_values() for row in rows)
+    values = [row.export_values() for row in rows]
+    if not may(user, CHANGE):
+        values = [{**entry, "url": visible_url(entry["url"])} for entry in values]
+    return export(values)
 
 
 def sync_servers() -> SyncReport:
