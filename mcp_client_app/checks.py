@@ -2,8 +2,9 @@
 
 Ids (``mcp_client_app.``): E001 a setting's value, E002 the configuration file, E003 a server
 of the settings, E004 a server of the file, W001 an unknown setting, W002 a server that was
-read otherwise than it was written; with ``--deploy`` W010 to W014. No check connects, opens
-the database, or imports what a setting names. No message holds a value that may be secret.
+read otherwise than it was written, W003 an SDK with another interface; with ``--deploy`` W010
+to W014. No check connects, opens the database, or imports what a setting names. No message
+holds a value that may be secret.
 """
 
 from __future__ import annotations
@@ -19,13 +20,21 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 (Django's name)
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 
+from mcp_client_app.client.compat import dispatcher_signature_problem, is_known_version
 from mcp_client_app.conf import PREFIX, app_settings, setting_names
 from mcp_client_app.configuration.dialects import ImportedServer, parse, parse_text
 from mcp_client_app.datatypes import Transport
 from mcp_client_app.exceptions import ConfigurationError
 from mcp_client_app.models import ServerConfig
 
-__all__ = ["check_deployment", "check_servers", "check_setting_names", "check_settings"]
+__all__ = [
+    "check_deployment",
+    "check_known_sdk",
+    "check_sdk",
+    "check_servers",
+    "check_setting_names",
+    "check_settings",
+]
 
 _TAG: Final = "mcp_client_app"
 _PRIVATE: Final = ("10.0.0.1", "127.0.0.1", "172.16.0.1", "192.168.0.1", "::1", "fc00::1")
@@ -60,6 +69,31 @@ def check_servers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
         messages += [Error(f"{where}: {text}", id=f"{_TAG}.{error_id}") for text in _problems(source, server)]
         messages += [Warning(f"{where}: {text}", id=f"{_TAG}.W002") for text in server.notices]
     return messages
+
+
+@register(_TAG)
+def check_sdk(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W003: an SDK that was not known when this was released still has the interface that we use."""
+    return [] if is_known_version() else _sdk_messages()
+
+
+@register(_TAG, deploy=True)
+def check_known_sdk(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W003 for a known release, too: it may have been altered. Loads the SDK."""
+    return _sdk_messages() if is_known_version() else []
+
+
+def _sdk_messages() -> list[CheckMessage]:
+    problem = dispatcher_signature_problem()
+    if problem is None:
+        return []
+    return [
+        Warning(
+            f"The installed MCP SDK has another dispatcher interface: {problem}.",
+            hint="Connections use the link 'stock' until you install a version of 'mcp' that this app knows.",
+            id=f"{_TAG}.W003",
+        )
+    ]
 
 
 @register(_TAG, deploy=True)

@@ -293,8 +293,8 @@ def _callback(handlers: Mapping[str, InputHandler], method: str, result_type: ty
         return None  # the session refuses, and does not declare the capability
 
     async def callback(context: ClientRequestContext, params: BaseModel) -> Any:
-        answer = await handler(method, params.model_dump(by_alias=True, mode="json", exclude_none=True))
-        return _validated(answer, result_type, method)
+        asked = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return await _answer(handler, method, asked, result_type)
 
     return callback
 
@@ -305,16 +305,22 @@ def _roots_callback(handlers: Mapping[str, InputHandler]) -> Any:
         return None
 
     async def callback(context: ClientRequestContext) -> Any:
-        return _validated(await handler("roots/list", {}), types.ListRootsResult, "roots/list")
+        return await _answer(handler, "roots/list", {}, types.ListRootsResult)
 
     return callback
 
 
-def _validated(answer: Mapping[str, Any] | None, result_type: type[BaseModel], method: str) -> Any:
-    if answer is None:
-        return types.ErrorData(code=types.INVALID_REQUEST, message=f"{method} was refused.")
+async def _answer(
+    handler: InputHandler, method: str, asked: Mapping[str, Any], result_type: type[BaseModel]
+) -> Any:
+    """Ask the project's handler. The server is not told why it failed: the text is none of its business."""
     try:
+        answer = await handler(method, asked)
+        if answer is None:
+            return types.ErrorData(code=types.INVALID_REQUEST, message=f"{method} was refused.")
         return result_type.model_validate(answer)
     except ValidationError:
         logger.exception("The handler of %r returned an invalid answer.", method)
-        return types.ErrorData(code=types.INTERNAL_ERROR, message=f"{method} could not be answered.")
+    except Exception:
+        logger.exception("The handler of %r failed.", method)
+    return types.ErrorData(code=types.INTERNAL_ERROR, message=f"{method} could not be answered.")

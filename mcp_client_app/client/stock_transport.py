@@ -298,11 +298,12 @@ class StockTransport:
                 request.method == PROBE for request in self._open.values()
             )
             self.died_on_probe = probing and isinstance(failure, ConnectionLostError | ServerCrashedError)
+        # First of all: who waits for a request may try again at once, and must not find the link up.
+        if not self.closed.done():
+            self.closed.set_result(None)
         for request in list(self._open.values()):
             self._fail_request(request, self.failure_for(request.exchange))
         self._inbox.close()
-        if not self.closed.done():
-            self.closed.set_result(None)
 
     def failure_for(self, exchange: Exchange) -> MCPClientError:
         """Return the reason why the link is down, as it concerns one request."""
