@@ -43,7 +43,7 @@ def demo(var_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def serving(var_dir: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+def serving(var_dir: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "example_project.demo", "--serve", "--port", str(port)],
         cwd=ROOT,
@@ -51,7 +51,6 @@ def serving(var_dir: Path, port: int) -> Iterator[subprocess.Popen[str]]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
         start_new_session=True,
     )
     try:
@@ -63,14 +62,15 @@ def serving(var_dir: Path, port: int) -> Iterator[subprocess.Popen[str]]:
         process.stdout.close()
 
 
-def read_until(process: subprocess.Popen[str], text: str) -> str:
+def read_until(process: subprocess.Popen[bytes], text: str) -> str:
+    """Read from the pipe itself: a buffered reader may hold lines that ``select`` knows nothing of."""
     assert process.stdout is not None
     seen = ""
     while text not in seen:
         readable, _, _ = select.select([process.stdout], [], [], SECONDS)
-        line = process.stdout.readline() if readable else ""
-        assert line, f"{text!r} did not come:\n{seen}"
-        seen += line
+        chunk = os.read(process.stdout.fileno(), 65_536) if readable else b""
+        assert chunk, f"{text!r} did not come:\n{seen}"
+        seen += chunk.decode()
     return seen
 
 
