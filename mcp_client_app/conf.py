@@ -138,6 +138,17 @@ class AppSettings:
     AUDIT_PAYLOAD_SIZE: Count = 10_000
     """Characters kept of arguments and of a result."""
 
+    API_AUTHENTICATION: list[str] | None = None
+    """Dotted paths of the REST API's authentication classes; None = REST framework's defaults."""
+    API_PERMISSIONS: list[str] | None = None
+    """Dotted paths of its permission classes; None = signed in, and the permission of each endpoint."""
+    API_THROTTLES: list[str] | None = None
+    """Dotted paths of its throttle classes; None = REST framework's defaults."""
+    API_PUBLIC_HEALTH: bool = False
+    """Whether ``health/`` answers to everybody; it gives numbers only."""
+    API_KEY_LIFETIME: Seconds = 86_400.0
+    """Seconds for which the answer to a call with an idempotency key is kept and repeated."""
+
     def __getattribute__(self, name: str) -> Any:
         default = super().__getattribute__(name)
         if not name.isupper():
@@ -275,6 +286,12 @@ def _check_link(link: str) -> None:
         raise _WrongValueError("must be 'own', 'stock' or the dotted path of a link class.")
 
 
+def _check_classes(paths: list[str] | None) -> None:
+    for path in paths or ():
+        if not is_dotted_path(path):
+            raise _WrongValueError(f"holds {path!r}; write the dotted path of a class.")
+
+
 def _check_client_info(info: dict[str, str] | None) -> None:
     if info is not None and (not info.get("name") or not set(info) <= {"name", "version"}):
         raise _WrongValueError("must hold 'name', may hold 'version', and nothing else.")
@@ -287,6 +304,9 @@ def _check_server_names(servers: dict[str, Any]) -> None:
 
 
 _RULES: Final[Mapping[str, Any]] = {
+    "API_AUTHENTICATION": _check_classes,
+    "API_PERMISSIONS": _check_classes,
+    "API_THROTTLES": _check_classes,
     "BLOCKED_NETWORKS": _check_networks,
     "CLIENT_INFO": _check_client_info,
     "IN_PROCESS_SERVERS": _check_in_process,

@@ -13,6 +13,8 @@
     ├─ BadToolNameError               bad_tool_name       not a name that a tool can have
     ├─ InvalidArgumentsError          invalid_arguments   the arguments do not fit the schema
     ├─ ToolBlockedError               tool_blocked        a filter forbids the tool
+    ├─ CallInProgressError         call_in_progress    the call of this idempotency key still runs
+    ├─ KeyReusedError              key_reused          the idempotency key belongs to another request
     ├─ StaleRevisionError             stale_revision      somebody else has changed it since
     ├─ PermissionDeniedError          permission_denied   the user may not do this
     ├─ ServerConnectionError          server_unavailable  the link; base of the following
@@ -65,7 +67,9 @@ from mcp_client_app.exceptions.links import (
 from mcp_client_app.exceptions.requests import (
     AmbiguousToolError,
     BadToolNameError,
+    CallInProgressError,
     InvalidArgumentsError,
+    KeyReusedError,
     PermissionDeniedError,
     StaleRevisionError,
     ToolBlockedError,
@@ -81,10 +85,12 @@ __all__ = [
     "AuthRequiredError",
     "BadToolNameError",
     "BusyError",
+    "CallInProgressError",
     "ConfigurationError",
     "ConnectionLostError",
     "DuplicateServerError",
     "InvalidArgumentsError",
+    "KeyReusedError",
     "MCPClientError",
     "ManagerClosedError",
     "NotConnectedError",

@@ -10,7 +10,9 @@ from mcp_client_app.exceptions.base import MCPClientError, present
 __all__ = [
     "AmbiguousToolError",
     "BadToolNameError",
+    "CallInProgressError",
     "InvalidArgumentsError",
+    "KeyReusedError",
     "PermissionDeniedError",
     "StaleRevisionError",
     "ToolBlockedError",
@@ -139,6 +141,18 @@ class ToolBlockedError(MCPClientError):
 
     def details(self) -> dict[str, Any]:
         return present(tool=self.tool)
+
+
+class CallInProgressError(MCPClientError):
+    """A call with this idempotency key has begun and has no answer yet; ask again later."""
+
+    code = "call_in_progress"
+
+
+class KeyReusedError(MCPClientError):
+    """This idempotency key belongs to another request; take a new one."""
+
+    code = "key_reused"
 
 
 class StaleRevisionError(MCPClientError):

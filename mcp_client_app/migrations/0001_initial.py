@@ -628,4 +628,52 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="CallReceipt",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("key", models.CharField(max_length=200, verbose_name="key")),
+                (
+                    "fingerprint",
+                    models.CharField(
+                        help_text="Of the request: the key is good for no other one.",
+                        max_length=64,
+                        verbose_name="fingerprint",
+                    ),
+                ),
+                (
+                    "status",
+                    models.PositiveSmallIntegerField(blank=True, null=True, verbose_name="HTTP status"),
+                ),
+                ("answer", models.BinaryField(blank=True, null=True, verbose_name="answer")),
+                (
+                    "started_at",
+                    models.DateTimeField(default=django.utils.timezone.now, verbose_name="started"),
+                ),
+                ("expires_at", models.DateTimeField(verbose_name="expires")),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="user",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "call receipt",
+                "verbose_name_plural": "call receipts",
+                "ordering": ("-started_at",),
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "key"), name="mcp_client_receipt_key")
+                ],
+                "indexes": [models.Index(fields=["expires_at"], name="mcp_client_receipt_expires_at")],
+            },
+        ),
     ]

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from mcp_client_app.models.calls import ToolCall
 from mcp_client_app.models.importing import ImportEntry
+from mcp_client_app.models.receipts import CallReceipt
 from mcp_client_app.models.resolution import ResolvedServer
 from mcp_client_app.models.servers import ServerConfig
 from mcp_client_app.models.workers import ServerState, WorkerProcess
 
-__all__ = ["ImportEntry", "ResolvedServer", "ServerConfig", "ServerState", "ToolCall", "WorkerProcess"]
+__all__ = [
+    "CallReceipt",
+    "ImportEntry",
+    "ResolvedServer",
+    "ServerConfig",
+    "ServerState",
+    "ToolCall",
+    "WorkerProcess",
+]

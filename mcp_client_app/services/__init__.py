@@ -51,6 +51,7 @@ from mcp_client_app.services.offers import (
     list_tools,
 )
 from mcp_client_app.services.probing import TestReport, TestStep, atest_server, test_server
+from mcp_client_app.services.receipts import claim_key
 from mcp_client_app.services.servers import (
     add_server,
     disable_server,
@@ -119,6 +120,7 @@ __all__ = [
     "aworker_states",
     "call_limit",
     "call_tool",
+    "claim_key",
     "complete",
     "connect",
     "connect_all",
