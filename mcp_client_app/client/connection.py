@@ -70,6 +70,7 @@ class Connection:
         self._last_link: Link | None = None
         """The link being opened, live or closed last: for diagnostics and the exit path."""
         self._stop = asyncio.Event()
+        self._stop_reason = "disconnected"
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._used_at = self._ready_at = self._began_at = self._loop.time()
@@ -171,7 +172,7 @@ class Connection:
             moved = await self._stay(link)
         except asyncio.CancelledError:
             _absorb_cancellation()
-            moved = partial(self.standing.move, ConnectionState.STOPPED, "disconnected")
+            moved = partial(self.standing.move, ConnectionState.STOPPED, self._stop_reason)
         except MCPClientError as error:
             failure = error
         except Exception as error:
@@ -244,7 +245,7 @@ class Connection:
                     {stop, link.closed}, timeout=self._idle_left(), return_when=asyncio.FIRST_COMPLETED
                 )
                 if stop.done():
-                    return partial(self.standing.move, ConnectionState.STOPPED, "disconnected")
+                    return partial(self.standing.move, ConnectionState.STOPPED, self._stop_reason)
                 if link.closed.done():
                     return self._lost(link)
                 if self.in_flight == 0 and (left := self._idle_left()) is not None and left <= 0:
@@ -297,6 +298,7 @@ class Connection:
 
     async def stop(self, reason: str = "disconnected") -> None:
         """Close and stay closed until ``connect``; returns when the link is closed."""
+        self._stop_reason = reason
         self._stop.set()
         await self._rest()
         self.standing.move(ConnectionState.STOPPED, reason)

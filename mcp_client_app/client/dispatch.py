@@ -334,10 +334,11 @@ class BaseDispatcher:
         """Take the link down: every waiting request fails, later ones at once. The first reason stays."""
         if self.failure is None:
             self.failure = failure
-        for pending in list(self._pending.values()):
-            self._settle(pending, self._failure_for(pending.exchange))
+        # First of all: who waits for a request may try again at once, and must not find the link up.
         if not self.closed.done():
             self.closed.set_result(None)
+        for pending in list(self._pending.values()):
+            self._settle(pending, self._failure_for(pending.exchange))
 
     def _failure_for(self, exchange: Exchange) -> MCPClientError:
         assert self.failure is not None

@@ -105,7 +105,7 @@ class Engine:
         if entry is None:
             return None
         if not connection.retired:
-            return status_of(entry, connection)
+            return status_of(entry, connection, principal, dropped=self.dropped(name))
         return status_of(entry, None, principal) if self.pool.existing(name, principal) is None else None
 
     def _logged(self, message: LogMessage) -> None:

@@ -317,8 +317,11 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
 
     def _status(self, snapshot: Snapshot, name: str, principal: str = SHARED) -> ServerStatus:
         entry = snapshot.entry(name)
-        connection = self._engine.pool.existing(entry.name, principal) if self._engine is not None else None
-        return status_of(entry, connection)
+        engine = self._engine
+        if engine is None:
+            return status_of(entry, None, principal)
+        connection = engine.pool.existing(entry.name, principal)
+        return status_of(entry, connection, principal, dropped=engine.dropped(entry.name))
 
     def _statuses(self, snapshot: Snapshot) -> list[ServerStatus]:
         return [self._status(snapshot, name) for name in sorted(snapshot.entries)]
@@ -327,11 +330,11 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
 
     def release(self, name: str, principal: str) -> None:
         """Close a principal's connection and forget it."""
-        self._run("release", lambda pool: _release(pool, name, principal))
+        self._run("release", lambda pool: pool.release(name, principal))
 
     async def arelease(self, name: str, principal: str) -> None:
         """Async twin of ``release``."""
-        await self._arun(lambda pool: _release(pool, name, principal))
+        await self._arun(lambda pool: pool.release(name, principal))
 
     # The end ---------------------------------------------------------------------------
 
@@ -360,12 +363,6 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
 async def _apply(pool: ConnectionPool, snapshot: Snapshot, operation: Operation[T]) -> T:
     pool.apply(snapshot)
     return await operation(pool)
-
-
-async def _release(pool: ConnectionPool, name: str, principal: str) -> None:
-    task = pool.retire((pool.snapshot.entry(name).name, principal))
-    if task is not None:
-        await task
 
 
 async def _nothing(pool: ConnectionPool) -> None:

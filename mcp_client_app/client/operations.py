@@ -27,6 +27,7 @@ from mcp_client_app.datatypes import (
 from mcp_client_app.exceptions import (
     InvalidArgumentsError,
     MCPClientError,
+    ProtocolError,
     RequestTimeoutError,
     UnknownPromptError,
     UnknownResourceError,
@@ -190,7 +191,7 @@ async def call_tool(
     *,
     principal: str = SHARED,
 ) -> tuple[ToolResult, SchemaChecker | None]:
-    """Call a tool; returns its result, and the checker for its structured content, for the caller's thread."""
+    """Call a tool; returns its result, and a checker for its structured content, for the caller's thread."""
     answer = Answer()
     known = server if server is not None else owner_of(pool, check_name(name))
     limit = timeout if timeout is not None else _call_timeout(pool, known, principal)
@@ -264,6 +265,14 @@ async def get_prompt(
     except UnknownPromptError as error:
         error.prompt = name
         raise
+    except ProtocolError as error:
+        # Some servers call it an internal error of theirs; the catalogue knows better.
+        catalogue = pool.connection(server, principal).catalogue
+        if catalogue is None or any(prompt.name == name for prompt in catalogue.prompts):
+            raise
+        raise UnknownPromptError(
+            f"The server {server!r} offers no prompt {name!r}.", server=server, prompt=name
+        ) from error
     return convert.prompt_result(server, name, answer.result, answer.exchange)
 
 

@@ -108,6 +108,14 @@ class ConnectionPool:
         task.add_done_callback(lambda done: self._retired(key, connection, done))
         return task
 
+    async def release(self, name: str, principal: str) -> None:
+        """Close a connection and forget it; also one whose server is gone from the configuration."""
+        folded = name.strip().casefold()
+        for key in {*self._connections, *self._retiring}:
+            if key[1] == principal and key[0].casefold() == folded:
+                task = self.retire(key) or self._retiring[key]
+                await asyncio.wait({task})  # unlike awaiting it, this leaves it alone when cancelled
+
     def _retired(self, key: Key, connection: Connection, task: asyncio.Task[None]) -> None:
         self._leaving.discard(connection)
         if self._retiring.get(key) is task:

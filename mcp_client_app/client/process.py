@@ -15,7 +15,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mcp_client_app.client.reaper import Reaper
 from mcp_client_app.datatypes import ServerSpec
@@ -159,6 +159,8 @@ class ChildProcess:
         for pipe in (self.stdin, self.stdout, self.stderr):
             os.set_blocking(pipe.fileno(), False)
         self.exited: asyncio.Future[None] = self._loop.create_future()
+        self.before_close: Callable[[], None] = _nothing
+        """Called when the process is gone and its pipes are about to be closed."""
         if reaper is not None:
             reaper.add(self.pid)
         self._watch()
@@ -248,6 +250,7 @@ class ChildProcess:
         self._let_go = True
         if self._reaper is not None:
             self._reaper.discard(self.pid)
+        self.before_close()
         self._close_pipes()
         if not self.exited.done():
             self.exited.set_result(None)
@@ -278,3 +281,7 @@ class ChildProcess:
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
+
+
+def _nothing() -> None:
+    """Nobody watches the pipes."""

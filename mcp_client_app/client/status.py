@@ -14,7 +14,9 @@ from mcp_client_app.datatypes import SHARED, ConnectionState, ServerStatus
 __all__ = ["status_of"]
 
 
-def status_of(entry: ServerEntry, connection: Connection | None, principal: str = SHARED) -> ServerStatus:
+def status_of(
+    entry: ServerEntry, connection: Connection | None, principal: str = SHARED, *, dropped: int = 0
+) -> ServerStatus:
     """Return what this process knows about a server; safe to call from any thread."""
     if connection is None:
         return _without_connection(entry, principal)
@@ -53,7 +55,7 @@ def status_of(entry: ServerEntry, connection: Connection | None, principal: str 
         stderr_tail=diagnostics.stderr_tail,
         noise_count=diagnostics.noise_count,
         noise_last=diagnostics.noise_last,
-        dropped_events=diagnostics.dropped,
+        dropped_events=diagnostics.dropped + dropped,
         calls=connection.calls,
         calls_in_flight=connection.in_flight,
         connects=connection.connects,

@@ -80,6 +80,7 @@ class StdioChannel:
     ) -> None:
         self.server = server
         self.is_down = False
+        self._has_let_go = False
         self.stderr_tail: deque[str] = deque(maxlen=stderr_lines)
         self._child = child
         self._events = events
@@ -101,6 +102,7 @@ class StdioChannel:
         self._read(self._stdout, self._stdout_readable)
         self._read(self._stderr, self._stderr_readable)
         child.exited.add_done_callback(self._exited)
+        child.before_close = self._let_go
 
     # Writing ---------------------------------------------------------------------------
 
@@ -160,7 +162,7 @@ class StdioChannel:
 
     # Reading ---------------------------------------------------------------------------
 
-    def _read(self, descriptor: int, callback: Callable[[], None]) -> None:
+    def _read(self, descriptor: int, callback: Callable[[], object]) -> None:
         self._reading.add(descriptor)
         self._loop.add_reader(descriptor, callback)
 
@@ -181,6 +183,8 @@ class StdioChannel:
             self._unread(self._stdout)
             self._start_dying("it closed its standard output")
             return
+        if self.is_down:
+            return  # read all the same: a server that cannot write cannot end either
         self._lines.extend(self._splitter.feed(chunk))
         self._drain()
 
@@ -203,14 +207,13 @@ class StdioChannel:
 
         def done(future: asyncio.Future[Any]) -> None:
             self._decoding = None
-            if future.cancelled() or self.is_down:
-                return
-            if future.exception() is None:
-                self._events.message(future.result(), len(line))
-            else:
-                self._garbage(line)
-            self._drain()
-            if self._decoding is None and not self._eof and not self.is_down:
+            if not future.cancelled() and not self.is_down:
+                if future.exception() is None:
+                    self._events.message(future.result(), len(line))
+                else:
+                    self._garbage(line)
+                self._drain()
+            if self._decoding is None and not self._eof and not self._has_let_go:
                 self._read(self._stdout, self._stdout_readable)
 
         job.add_done_callback(done)
@@ -229,17 +232,21 @@ class StdioChannel:
 
     # Standard error --------------------------------------------------------------------
 
-    def _stderr_readable(self) -> None:
+    def _stderr_readable(self) -> bool:
+        """Read once; returns whether there was anything."""
         try:
             chunk = os.read(self._stderr, CHUNK)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             chunk = b""
-        if chunk:
-            for line in self._stderr_splitter.feed(chunk):
-                self._stderr_line(line)
-            return
+        for line in self._stderr_splitter.feed(chunk):
+            self._stderr_line(line)
+        if not chunk:
+            self._stderr_ended()
+        return bool(chunk)
+
+    def _stderr_ended(self) -> None:
         self._unread(self._stderr)
         if (rest := self._stderr_splitter.flush()) is not None:
             self._stderr_line(rest)
@@ -309,15 +316,23 @@ class StdioChannel:
             return
         self.is_down = True
         self._stop_writing()
-        for descriptor in list(self._reading):
-            self._unread(descriptor)
+        self._lines.clear()
         for frame in self._outbox:
             frame.written.cancel()
         self._outbox.clear()
         self._events.down(why)
 
     def detach(self, why: str = "it was closed.") -> None:
-        """Stop reading and writing. The process is the owner's to end."""
+        """Stop writing and heeding what comes. The process is the owner's to end; its last words are heard."""
         self._go_down(lost(self.server, why))
         if self._dying is not None:
             self._dying.cancel()
+
+    def _let_go(self) -> None:
+        self.detach()
+        self._has_let_go = True
+        self._unread(self._stdout)
+        for _ in range(LAST_CHUNKS):
+            if self._stderr_done.done() or not self._stderr_readable():
+                break
+        self._stderr_ended()
