@@ -1,0 +1,60 @@
+"""Rows of real servers, for tests of what stands between rows and connections."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import connection, connections
+
+from mcp_client_app.models import ServerConfig
+
+ROOT = Path(__file__).resolve().parent.parent
+FAULTY = ROOT / "tests" / "servers" / "faulty_stdio.py"
+
+
+def peer_fields(*options: str) -> dict[str, Any]:
+    """Return the fields of a raw stdio peer; it is well-behaved unless ``options`` say otherwise."""
+    return {"transport": "stdio", "command": sys.executable, "args": ["-S", "-E", str(FAULTY), *options]}
+
+
+def peer_entry(*options: str) -> dict[str, Any]:
+    """Return the same peer as an entry of an ``mcp.json``."""
+    fields = peer_fields(*options)
+    return {"command": fields["command"], "args": fields["args"]}
+
+
+def stored(name: str = "peer", *options: str, **fields: Any) -> ServerConfig:
+    """Store a raw stdio peer."""
+    return ServerConfig.objects.create(**{"name": name, **peer_fields(*options), **fields})
+
+
+def run_process(code: str, **environment: str) -> str:
+    """Run code in another process of the same site, with the test's database; returns what it printed."""
+    prelude = "import django\ndjango.setup()\n"
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", prelude + code],
+        cwd=ROOT,
+        env={
+            "PATH": os.environ["PATH"],
+            "DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"],
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "TEST_DATABASE_FILE": str(connection.settings_dict["NAME"]),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+async def close_connections() -> None:
+    """Close the database connections that coroutines have opened, in the thread that Django keeps for them."""
+    await sync_to_async(connections.close_all)()
