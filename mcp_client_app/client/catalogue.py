@@ -80,7 +80,8 @@ class Catalogue:
 
     def trouble_with(self, method: str) -> str:
         """Return a sentence on why a list could not be read, or nothing."""
-        return next((f" {warning}" for warning in self.warnings if warning.startswith(f"{method} failed")), "")
+        failed = f"{method} failed"
+        return next((f" {warning}" for warning in self.warnings if warning.startswith(failed)), "")
 
     @property
     def is_stale(self) -> bool:

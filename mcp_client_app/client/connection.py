@@ -199,8 +199,6 @@ class Connection:
                 await self._until_stopped(self.keeper.load(link))
         except RequestTimeoutError:
             raise  # one of the steps had a limit of its own and says so
-        except RequestTimeoutError:
-            raise  # of one of the lists, which has a limit of its own
         except TimeoutError as error:
             raise RequestTimeoutError(
                 f"The server {self.spec.name!r} was not ready within {seconds:g} s.",
@@ -237,7 +235,7 @@ class Connection:
 
         Returns the change of state that is due once the link is closed.
         """
-        stop = self._loop.create_task(self._stop.wait())
+        stop: asyncio.Future[Any] = self._loop.create_task(self._stop.wait())
         listener = self._loop.create_task(self.keeper.listen(link))
         try:
             while True:

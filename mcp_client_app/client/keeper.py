@@ -75,7 +75,7 @@ class CatalogueKeeper:
                 logger.warning("The changed lists of %r could not be read: %s", self.spec.name, error)
 
     async def listen(self, link: Link) -> None:
-        """Keep a subscription open where the era needs one; after a gap read the lists, for nothing is replayed."""
+        """Keep a subscription open where the era needs one; after a gap the lists are read anew."""
         loop = asyncio.get_running_loop()
         backoff = Backoff()
         while not link.closed.done():

@@ -27,7 +27,10 @@ OnProgress = Callable[[float, float | None, str | None], None]
 """Called on the loop, in receive order, with progress, total and message; must not block or raise."""
 
 InputHandler = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
-"""Answers a request of the server (elicitation, sampling, roots): method and params in, result out; None refuses."""
+"""Answers a request of the server (elicitation, sampling, roots): method and params in, result out.
+
+None refuses.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,10 @@ class LinkContext:
     in_process_thread: Callable[[], LoopThread] | None = None
     """Returns the loop thread of in-process servers, started on first use."""
     input_handlers: Mapping[str, InputHandler] = field(default_factory=dict)
-    """By method: ``elicitation/create``, ``sampling/createMessage``, ``roots/list``. A handler declares the capability."""
+    """By method: ``elicitation/create``, ``sampling/createMessage``, ``roots/list``.
+
+    A handler declares the capability.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +126,7 @@ class Link(abc.ABC):
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification."""
 
-    async def listen(self) -> None:
+    async def listen(self) -> None:  # noqa: B027 - not every link has to
         """Keep a subscription to list changes open, if the era needs one; returns when it ends."""
 
     @abc.abstractmethod
@@ -135,10 +141,10 @@ class Link(abc.ABC):
         """Count as down from now on."""
         self._down(failure)
 
-    def kill_now(self) -> None:
+    def kill_now(self) -> None:  # noqa: B027 - not every link has to
         """Let go of everything at once, without waiting: for the exit path."""
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027 - not every link has to
         """After a fork, in the child: close copies of descriptors; never touch the server."""
 
     def _down(self, failure: MCPClientError | None) -> None:

@@ -48,7 +48,7 @@ def forbid_running_loop(verb: str) -> None:
         return
     if not os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE"):
         raise AsyncContextError(
-            f"{verb}() would block the running event loop; use 'await a{verb}(...)', or call it from a thread."
+            f"{verb}() would block the running event loop; use 'await a{verb}(...)' or call it from a thread."
         )
 
 
@@ -72,7 +72,7 @@ class _Job(Generic[T]):
             return
         try:
             self._task = loop.create_task(self.start(), context=contextvars.Context())
-        except BaseException as error:  # the outcome, whatever it is, belongs to the waiting caller
+        except BaseException as error:  # noqa: BLE001 - the outcome, whatever it is, belongs to the waiting caller
             self.fail(error)
         else:
             self._task.add_done_callback(self._done)
@@ -225,7 +225,7 @@ class LoopThread:
             self._inbox.popleft()()
 
     def run(self, start: Start[T], relay: EventRelay | None = None) -> T:
-        """Run a coroutine on the loop and wait for it in this thread; events of ``relay`` are delivered here."""
+        """Run a coroutine on the loop and wait in this thread; events of ``relay`` are delivered here."""
         done = threading.Event() if relay is not None else _Latch()
         job = _Job(start, done.set)
         if relay is not None:
@@ -248,7 +248,7 @@ class LoopThread:
         return job.outcome()
 
     async def arun(self, start: Start[T], relay: EventRelay | None = None) -> T:
-        """Run a coroutine on the loop and wait for it on the caller's loop, where events are delivered, too."""
+        """Run a coroutine on the loop and wait on the caller's; events of ``relay`` are delivered there."""
         caller = asyncio.get_running_loop()
         if caller is self.loop and relay is None:
             return await start()

@@ -78,7 +78,7 @@ class Negotiation:
                 raise
 
     async def _probe(self, version: str) -> str | None:
-        """Ask once; adopts a fitting answer. Returns another version worth asking for, if the server names one.
+        """Ask once; adopts a fitting answer. Returns another version to ask for, if the server names one.
 
         Raises:
             ProtocolError: The server speaks only versions that we do not.

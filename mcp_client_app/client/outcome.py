@@ -52,7 +52,7 @@ def shaped(result: ToolResult, checker: SchemaChecker | None, options: CallOptio
 
 
 def checked(result: ToolResult, checker: SchemaChecker | None) -> ToolResult:
-    """Compare the structured content with the tool's output schema; a mismatch is a warning, for the tool has run."""
+    """Hold the structured content to the output schema; a mismatch is a warning, for the tool has run."""
     if checker is None:
         return result
     if checker.problem is not None:

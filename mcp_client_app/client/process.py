@@ -237,7 +237,7 @@ class ChildProcess:
         return self.exited.done()
 
     async def _wait_reaped(self) -> None:
-        while self._popen.poll() is None:
+        while self._popen.poll() is None:  # noqa: ASYNC110 - a killed child takes moments, and has no event
             await asyncio.sleep(0.005)
 
     def _signal(self, number: signal.Signals) -> None:

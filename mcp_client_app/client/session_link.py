@@ -138,7 +138,7 @@ class SessionLink(Link):
             await self._stack.aclose()
         except asyncio.CancelledError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is being closed, whatever it says
             logger.debug("Closing the link to %r: %r", self.context.spec.name, error)
         finally:
             self._session = None
@@ -212,7 +212,7 @@ class SessionLink(Link):
             if result.get("resultType") != "input_required":
                 return result
         raise ProtocolError(
-            f"The server {self.context.spec.name!r} asked for input more than {INPUT_ROUNDS} times in one call.",
+            f"The server {self.context.spec.name!r} asked for input over {INPUT_ROUNDS} times in one call.",
             server=self.context.spec.name,
         )
 

@@ -112,7 +112,7 @@ class Standing:
             self.move(ConnectionState.BACKING_OFF, str(error), error)
 
     def lost(self, error: MCPClientError, *, lived: float, now: float) -> None:
-        """A live link broke after ``lived`` seconds. The next use connects, unless this happens again and again."""
+        """A live link broke after ``lived`` seconds. The next use connects, unless this is a habit."""
         if lived >= SOUND:
             self.backoff.reset()
         if not self._spec.auto_reconnect:

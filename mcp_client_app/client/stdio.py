@@ -60,7 +60,7 @@ class StdioDispatcher(BaseDispatcher):
 
     async def _until_written(self, frame: Frame, pending: Pending) -> None:
         pending.exchange.write_blocked = True
-        waiting = {frame.written, pending.future}  # the link may go down meanwhile
+        waiting: set[asyncio.Future[Any]] = {frame.written, pending.future}  # the link may go down meanwhile
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:

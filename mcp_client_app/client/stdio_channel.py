@@ -213,11 +213,14 @@ class StdioChannel:
                 else:
                     self._garbage(line)
                 self._drain()
-            if self._decoding is None and not self._eof and not self._has_let_go:
-                self._read(self._stdout, self._stdout_readable)
+            self._read_on()
 
         job.add_done_callback(done)
         return True
+
+    def _read_on(self) -> None:
+        if self._decoding is None and not self._eof and not self._has_let_go:
+            self._read(self._stdout, self._stdout_readable)
 
     def _line(self, line: bytes) -> None:
         try:
@@ -323,7 +326,7 @@ class StdioChannel:
         self._events.down(why)
 
     def detach(self, why: str = "it was closed.") -> None:
-        """Stop writing and heeding what comes. The process is the owner's to end; its last words are heard."""
+        """Stop writing and heeding what comes; last words are still heard. The owner ends the process."""
         self._go_down(lost(self.server, why))
         if self._dying is not None:
             self._dying.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_a_call_that_waits_for_its_turn_goes_to_the_new_process(
 @pytest.mark.parametrize(
     "change", [{"call_timeout": 9}, {"idle_timeout": 99}, {"max_result_size": 5}, {"trust_annotations": True}]
 )
-def test_changed_limits_keep_the_process(manage: MakeManager, peer: MakePeer, change: dict[str, float]):
+def test_changed_limits_keep_the_process(manage: MakeManager, peer: MakePeer, change: dict[str, Any]):
     server = peer("srv")
     manager = manage(server)
     source = manager.source

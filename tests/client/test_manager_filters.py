@@ -51,9 +51,9 @@ def test_a_blocked_tool_is_not_called_by_any_variant_of_its_name(
     manager = manage(server)
     arguments = {"path": str(server.directory / "written"), "text": "x"}
     manager.connect("srv")
-    for options in ({}, {"server": "srv"}):
+    for owner in (None, "srv"):
         with pytest.raises(MCPClientError) as caught:
-            manager.call_tool(name, arguments, **options)
+            manager.call_tool(name, arguments, server=owner)
         assert caught.value.code in ("tool_blocked", "unknown_tool")
     assert server.calls() == []
     assert not (server.directory / "written").exists()

@@ -6,8 +6,9 @@ import asyncio
 import gc
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,8 @@ def test_nothing_is_started_before_the_first_use(peer: MakePeer):
     assert manager.list_servers() == ["srv"]
     assert manager.connected_servers() == []
     assert manager.get_client("srv") is None
-    assert manager.server_logs("srv") == manager.stderr("srv") == ()
+    assert manager.server_logs("srv") == ()
+    assert manager.stderr("srv") == ()
     assert set(threading.enumerate()) == before
     assert server.pids == []
     manager.close()
@@ -266,7 +268,7 @@ def test_close_from_several_threads_during_calls_and_attempts(
     busy, silent = peer("busy"), peer("silent", "mute")
     manager = manage(busy, silent)
     manager.connect("busy")
-    work = [
+    work: list[Future[Any]] = [
         threads.submit(manager.call_tool, "busy__hang", timeout=0),
         threads.submit(manager.connect, "silent"),
         threads.submit(manager.connect_all),
@@ -386,7 +388,8 @@ def test_a_scoped_connection_is_its_own_and_ends_with_its_block(manage: MakeMana
         own = connection.call_tool("pid").text
         assert own != shared
         assert [tool.name for tool in connection.tools][:2] == ["echo", "add"]
-        assert connection.resources == connection.prompts == ()
+        assert connection.resources == ()
+        assert connection.prompts == ()
         assert connection.status.pid == int(own)
         assert repr(connection) == "<ScopedConnection 'srv'>"
     assert leftovers.survivors({int(own)}) == []

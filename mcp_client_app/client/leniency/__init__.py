@@ -14,7 +14,7 @@ from typing import Any
 from mcp_client_app.client.leniency import handshake, listings, results
 from mcp_client_app.client.leniency.fields import drop_bad_cache_hints
 from mcp_client_app.client.leniency.results import placeholder
-from mcp_client_app.client.leniency.terms import Terms
+from mcp_client_app.client.leniency.terms import DEFAULT_STRICTNESS, Terms
 from mcp_client_app.datatypes import StrictOptions
 from mcp_client_app.exceptions import ProtocolError
 
@@ -40,7 +40,7 @@ _REPAIRS: dict[str, Repair] = {
 class Repairer:
     """Repairs results for one connection."""
 
-    def __init__(self, server: str, strict: StrictOptions = StrictOptions()) -> None:
+    def __init__(self, server: str, strict: StrictOptions = DEFAULT_STRICTNESS) -> None:
         self._terms = Terms(server, strict)
 
     @property
@@ -69,8 +69,8 @@ class Repairer:
         drop_bad_cache_hints(mended)
         mended = repair(self._terms, mended, notes)
         if notes and self._terms.strict.contract_errors:
+            server, first = self._terms.server, "; ".join(notes[:5])
             raise ProtocolError(
-                f"The server {self._terms.server!r} broke the contract of {method!r}: {'; '.join(notes[:5])}.",
-                server=self._terms.server,
+                f"The server {server!r} broke the contract of {method!r}: {first}.", server=server
             )
         return mended, notes

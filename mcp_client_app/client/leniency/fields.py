@@ -24,6 +24,7 @@ _KINDS = {str: "string", dict: "object", list: "list", bool: "boolean", int: "in
 
 
 def icons(item: dict[str, Any], label: str, notes: list[str]) -> None:
+    """Drop icons without a source."""
     icons = item.get("icons")
     if icons is None:
         return
@@ -54,6 +55,7 @@ def block_annotations(item: dict[str, Any]) -> None:
 
 
 def drop_bad_cache_hints(result: dict[str, Any]) -> None:
+    """Drop hints of 2026-07-28 that the typed layer would refuse a whole result for."""
     ttl = result.get("ttlMs")
     if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0):
         result["ttlMs"] = 0

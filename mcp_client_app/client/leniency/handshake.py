@@ -13,6 +13,7 @@ __all__ = ["discover", "initialize"]
 
 
 def initialize(terms: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Fill in what is missing; an unknown version counts as the latest one with a handshake."""
     version = result.get("protocolVersion")
     if version not in KNOWN_PROTOCOL_VERSIONS and not terms.strict.version_negotiation:
         notes.append(f"the server names the unknown protocol version {str(version)[:20]!r}")
@@ -30,6 +31,7 @@ def initialize(terms: Terms, result: dict[str, Any], notes: list[str]) -> dict[s
 
 
 def discover(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Keep the capabilities that make sense."""
     capabilities = result.get("capabilities")
     if not isinstance(capabilities, dict):
         notes.append("capabilities was no object")

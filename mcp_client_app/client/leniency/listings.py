@@ -12,6 +12,7 @@ __all__ = ["prompts", "resources", "templates", "tools"]
 
 
 def tools(terms: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Mend ``tools/list``."""
     return _listing(result, "tools", notes, lambda item: _tool(terms, item, notes))
 
 
@@ -44,10 +45,12 @@ _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 def resources(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Mend ``resources/list``."""
     return _listing(result, "resources", notes, lambda item: _resource(item, "uri", notes))
 
 
 def templates(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Mend ``resources/templates/list``."""
     return _listing(result, "resourceTemplates", notes, lambda item: _resource(item, "uriTemplate", notes))
 
 
@@ -69,6 +72,7 @@ def _resource(item: dict[str, Any], key: str, notes: list[str]) -> str | None:
 
 
 def prompts(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Mend ``prompts/list``."""
     return _listing(result, "prompts", notes, lambda item: _prompt(item, notes))
 
 

@@ -22,6 +22,7 @@ def placeholder(block: Any) -> dict[str, Any]:
 
 
 def call(terms: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Mend ``tools/call``."""
     if result.get("resultType") == "input_required":
         return result
     content = result.get("content")
@@ -49,6 +50,7 @@ def call(terms: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, An
 
 
 def read(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Mend ``resources/read``."""
     if result.get("resultType") == "input_required":
         return result
     contents = result.get("contents")
@@ -71,6 +73,7 @@ def read(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def get_prompt(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Mend ``prompts/get``."""
     if result.get("resultType") == "input_required":
         return result
     messages = result.get("messages")
@@ -91,6 +94,7 @@ def get_prompt(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, 
 
 
 def complete(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Mend ``completion/complete``."""
     completion = result.get("completion")
     if not isinstance(completion, dict):
         notes.append("completion was no object")
@@ -113,25 +117,25 @@ def _block(block: Any, notes: list[str]) -> dict[str, Any]:
     if required is None:
         notes.append(f"a content block of unknown type {str(block.get('type'))[:40]!r}")
         return placeholder(block)
-    block = dict(block)
-    if "text" in required and isinstance(block.get("text"), int | float):
-        block["text"] = str(block["text"])
+    mended: dict[str, Any] = dict(block)
+    if "text" in required and isinstance(mended.get("text"), int | float):
+        mended["text"] = str(mended["text"])
     for name in required:
-        if name == "resource":
-            inner = block.get("resource")
-            fits = (
-                isinstance(inner, dict)
-                and isinstance(inner.get("uri"), str)
-                and (isinstance(inner.get("text"), str) or isinstance(inner.get("blob"), str))
-            )
-        else:
-            fits = isinstance(block.get(name), str)
+        fits = _is_resource(mended.get(name)) if name == "resource" else isinstance(mended.get(name), str)
         if not fits:
-            notes.append(f"a content block of type {block['type']!r} without {name}")
-            return placeholder(block)
-    drop(block, "content", notes, annotations=dict, _meta=dict)
-    block_annotations(block)
-    return block
+            notes.append(f"a content block of type {mended['type']!r} without {name}")
+            return placeholder(mended)
+    drop(mended, "content", notes, annotations=dict, _meta=dict)
+    block_annotations(mended)
+    return mended
+
+
+def _is_resource(inner: Any) -> bool:
+    return (
+        isinstance(inner, dict)
+        and isinstance(inner.get("uri"), str)
+        and (isinstance(inner.get("text"), str) or isinstance(inner.get("blob"), str))
+    )
 
 
 _BLOCKS = {

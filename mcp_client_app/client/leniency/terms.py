@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from mcp_client_app.datatypes import StrictOptions
 
-__all__ = ["Terms"]
+__all__ = ["DEFAULT_STRICTNESS", "Terms"]
+
+DEFAULT_STRICTNESS = StrictOptions()
 
 
 @dataclass(slots=True)
@@ -14,6 +16,6 @@ class Terms:
     """How lenient to be with one server."""
 
     server: str
-    strict: StrictOptions = StrictOptions()
+    strict: StrictOptions = DEFAULT_STRICTNESS
     modern: bool = False
     """2026-07-28 is spoken: output schemas and structured content may have any type."""
