@@ -1,0 +1,94 @@
+"""What the further pages of a server's admin have in common: their URLs, their frame, their permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+
+from mcp_client_app.models import ServerConfig
+from mcp_client_app.services.permissions import CONNECT, RUN_CODE, may
+
+if TYPE_CHECKING:
+    from django.urls import URLPattern
+
+    ServerModelAdmin = admin.ModelAdmin[ServerConfig]
+else:
+    ServerModelAdmin = admin.ModelAdmin
+
+__all__ = ["ServerPages"]
+
+
+class ServerPages(ServerModelAdmin):
+    """A ``ModelAdmin`` for servers with further pages."""
+
+    # Permissions -----------------------------------------------------------------------
+
+    def has_connect_permission(self, request: HttpRequest) -> bool:
+        """Say whether the user may connect and disconnect; Django asks before it offers such an action."""
+        return may(request.user, CONNECT)
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        """Say whether the user may import: that both adds and changes."""
+        return self.has_add_permission(request) and self.has_change_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: ServerConfig | None = None) -> bool:
+        if not super().has_change_permission(request, obj):
+            return False
+        if obj is None:
+            return True
+        return not obj.is_read_only and (not obj.runs_code or may(request.user, RUN_CODE))
+
+    def has_delete_permission(self, request: HttpRequest, obj: ServerConfig | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or not obj.is_read_only)
+
+    # URLs ------------------------------------------------------------------------------
+
+    def page_path(self, route: str, view: Callable[..., HttpResponse], page: str) -> URLPattern:
+        """Return the URL pattern of a further page, behind the site's login."""
+        return path(route, self.admin_site.admin_view(view), name=self._url_name(page))
+
+    def page_url(self, page: str, row: ServerConfig | None = None) -> str:
+        """Return the address of a page of this admin."""
+        args = () if row is None else (row.pk,)
+        return reverse(f"admin:{self._url_name(page)}", args=args, current_app=self.admin_site.name)
+
+    def _url_name(self, page: str) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
+
+    # Pages -----------------------------------------------------------------------------
+
+    def server_or_404(self, request: HttpRequest, object_id: str) -> ServerConfig:
+        """Return the server of a page.
+
+        Raises:
+            Http404: There is none.
+            PermissionDenied: The user may not see servers.
+        """
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        return row
+
+    def render_page(self, request: HttpRequest, template: str, **context: Any) -> TemplateResponse:
+        """Render a further page within the frame of the site."""
+        request.current_app = self.admin_site.name
+        return TemplateResponse(
+            request,
+            f"admin/mcp_client_app/serverconfig/{template}",
+            {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "media": self.media,
+                "has_view_permission": self.has_view_permission(request),
+                **context,
+            },
+        )
