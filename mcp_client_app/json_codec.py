@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["canonical", "dumps", "loads", "scrub"]
+__all__ = ["canonical", "dumps", "loads", "replace_surrogates", "scrub"]
 
 _LONG_DIGITS = re.compile(rb"\d{19}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -56,6 +56,11 @@ def dumps(value: Any) -> bytes:
 def canonical(value: Any) -> bytes:
     """Encode with sorted keys: equal JSON values give equal bytes."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+
+
+def replace_surrogates(value: Any) -> Any:
+    """Return the value without lone surrogates, which cannot be encoded; for what others have decoded."""
+    return _replace(value, _SURROGATE, "�")
 
 
 def scrub(value: Any) -> Any:

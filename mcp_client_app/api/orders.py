@@ -1,0 +1,163 @@
+"""A call of a tool as it was ordered: run at most once per idempotency key, its answer kept."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from mcp_client_app import json_codec, services
+from mcp_client_app.api.errors import Answer, answer_to
+from mcp_client_app.api.serializers.calls import ToolResultSerializer
+from mcp_client_app.datatypes import Progress, ToolResult
+from mcp_client_app.exceptions import MCPClientError
+from mcp_client_app.models import CallReceipt
+from mcp_client_app.models.calls import new_correlation_id
+from mcp_client_app.models.receipts import MAX_KEY
+
+__all__ = ["CORRELATION_HEADER", "KEY_HEADER", "ToolCallOrder", "correlation_id"]
+
+CORRELATION_HEADER: Final = "X-Correlation-ID"
+KEY_HEADER: Final = "Idempotency-Key"
+
+_NEVER_RAN: Final = frozenset(
+    {
+        "ambiguous_tool",
+        "auth_required",
+        "bad_tool_name",
+        "busy",
+        "configuration",
+        "not_connected",
+        "permission_denied",
+        "server_unavailable",
+        "throttled",
+        "tool_blocked",
+        "unknown_server",
+        "unknown_tool",
+    }
+)
+"""Codes of failures before anything was sent: the key can be used again."""
+
+_CANCELLED: Final = {
+    "code": "cancelled",
+    "detail": "The client went away, and the call was cancelled; it may have run.",
+    "server": None,
+    "outcome": "unknown",
+}
+
+
+def correlation_id(request: HttpRequest | Request) -> str:
+    """Return the id of the client's request, for the audit row; a new one if it brings none of sound form."""
+    given = request.headers.get(CORRELATION_HEADER, "")
+    return given if re.fullmatch(r"[\w.:-]{1,64}", given, re.ASCII) else new_correlation_id()
+
+
+@dataclass
+class ToolCallOrder:
+    """One call. Make it with ``place``; then it has been run before, or is to be run now."""
+
+    user: Any
+    call: dict[str, Any]
+    """What the services want to know: name, arguments, server, timeout."""
+    correlation_id: str
+    receipt: CallReceipt | None = None
+
+    @classmethod
+    def place(cls, request: Request, body: dict[str, Any]) -> ToolCallOrder:
+        """Take an order.
+
+        Raises:
+            ValidationError: The header holds no key.
+            KeyReusedError, CallInProgressError: See these.
+        """
+        in_body = body.pop("idempotency_key", None)
+        key = request.headers.get(KEY_HEADER, in_body)
+        order = cls(request.user, body, correlation_id(request))
+        if key is not None:
+            order.receipt = services.claim_key(request.user, _sound(key), body)
+        return order
+
+    @property
+    def kept(self) -> tuple[int, Any] | None:
+        """Status and body of the answer, if the call was made before."""
+        receipt = self.receipt
+        if receipt is None or receipt.status is None:
+            return None
+        return receipt.status, json_codec.loads(bytes(receipt.answer or b"null"))
+
+    def make(self, seconds: float | None) -> dict[str, Any]:
+        """Make the call, within ``seconds``; return the body of the answer.
+
+        Raises:
+            MCPClientError: As the services do; it has been kept.
+        """
+        try:
+            result = services.call_tool(
+                **self._limited(seconds), user=self.user, correlation_id=self.correlation_id
+            )
+        except Exception as error:
+            self._failed(error)
+            raise
+        return self._succeeded(result)
+
+    async def run(self, on_progress: Callable[[Progress], Any]) -> tuple[str, dict[str, Any]]:
+        """Make the call and report its progress: the server's time limit holds, not the request's."""
+        try:
+            result = await services.acall_tool(
+                **self.call,
+                user=self.user,
+                on_progress=on_progress,
+                correlation_id=self.correlation_id,
+            )
+        except asyncio.CancelledError:
+            await sync_to_async(self._settle)(504, _CANCELLED)
+            raise
+        except MCPClientError as error:
+            answer = await sync_to_async(self._failed)(error)
+            return "error", {**answer.body, "status": answer.status}
+        return "result", await sync_to_async(self._succeeded)(result)
+
+    def _limited(self, seconds: float | None) -> dict[str, Any]:
+        call = self.call
+        limit = services.call_limit(
+            seconds, timeout=call.get("timeout"), server=call.get("server"), tool=call["name"]
+        )
+        return {**call, "timeout": limit}
+
+    def _succeeded(self, result: ToolResult) -> dict[str, Any]:
+        body = dict(ToolResultSerializer(result, context={"correlation_id": self.correlation_id}).data)
+        self._settle(200, body)
+        return body
+
+    def _failed(self, error: Exception) -> Answer:
+        answer = answer_to(error)
+        if _may_have_run(error):
+            self._settle(answer.status, answer.body)
+        elif self.receipt is not None:
+            self.receipt.delete()
+        return answer
+
+    def _settle(self, status: int, body: dict[str, Any]) -> None:
+        if self.receipt is not None:
+            self.receipt.settle(status, json_codec.dumps(body))
+
+
+def _may_have_run(error: Exception) -> bool:
+    if not isinstance(error, MCPClientError):
+        return True
+    return error.code not in _NEVER_RAN and error.details().get("outcome") != "not_sent"
+
+
+def _sound(key: str) -> str:
+    if not 0 < len(key) <= MAX_KEY or not key.isprintable():
+        raise serializers.ValidationError(
+            {"idempotency_key": [f"Give a key of 1 to {MAX_KEY} printable characters."]}
+        )
+    return key

@@ -1,0 +1,46 @@
+"""How bodies are read: lenient towards nothing that could not be stored, never failing with a 500."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http.request import RawPostDataException
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+
+from mcp_client_app import json_codec
+from mcp_client_app.api.errors import RequestTooLarge
+
+__all__ = ["ScrubbingJSONParser", "require_acceptable_size"]
+
+
+class ScrubbingJSONParser(JSONParser):
+    """JSON as REST framework reads it; lone surrogates, which no database takes, are replaced."""
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        try:
+            return json_codec.replace_surrogates(super().parse(stream, media_type, parser_context))
+        except RecursionError as error:
+            raise ParseError("The JSON text is nested too deeply.") from error
+
+
+def require_acceptable_size(request: Request) -> None:
+    """Read the body, unless it is too large: Django checks that only for those who ask for it whole.
+
+    Raises:
+        RequestTooLarge: It exceeds ``DATA_UPLOAD_MAX_MEMORY_SIZE``.
+        RequestDataTooBig: As above, found by Django.
+    """
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    try:
+        body = request._request.body  # noqa: SLF001 (documented by REST framework)
+    except RawPostDataException:
+        return  # a middleware has read it already, within the limits for forms
+    # A body that came in pieces told no length beforehand.
+    if limit is not None and len(body) > limit:
+        raise RequestTooLarge

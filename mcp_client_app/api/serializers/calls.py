@@ -1,0 +1,187 @@
+"""Calls: what is asked for, what came of it, and what was written down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from mcp_client_app.api.serializers.servers import SecondsField
+from mcp_client_app.models import ToolCall
+from mcp_client_app.models.receipts import MAX_KEY
+
+__all__ = [
+    "CompletionRequestSerializer",
+    "CompletionSerializer",
+    "PromptRequestSerializer",
+    "PromptResultSerializer",
+    "ResourceRequestSerializer",
+    "ResourceResultSerializer",
+    "ToolCallRecordSerializer",
+    "ToolCallRequestSerializer",
+    "ToolResultSerializer",
+]
+
+DAY = 86_400
+
+
+def _timeout() -> serializers.FloatField:
+    return SecondsField(
+        required=False,
+        allow_null=True,
+        min_value=0.001,
+        max_value=DAY,
+        help_text="Seconds; the request's own limit holds in any case. Null = the server's.",
+    )
+
+
+class CorrelatedSerializer(serializers.Serializer[Any]):
+    """What came of a call, with the id of its audit row. The context gives the ``correlation_id``."""
+
+    correlation_id = serializers.SerializerMethodField(help_text="Finds the call in `calls/`.")
+
+    def get_correlation_id(self, result: Any) -> str:
+        return str(self.context.get("correlation_id", ""))
+
+
+def _server(**kwargs: Any) -> serializers.CharField:
+    return serializers.CharField(max_length=40, help_text="Its name; case makes no difference.", **kwargs)
+
+
+class ToolCallRequestSerializer(serializers.Serializer[Any]):
+    """A call of a tool."""
+
+    name = serializers.CharField(
+        max_length=1000, help_text="`<server>__<tool>`, or the tool's own name if it is unique."
+    )
+    arguments = serializers.DictField(required=False, help_text="What the tool's input schema asks for.")
+    server = _server(required=False, allow_null=True)
+    timeout = _timeout()
+    idempotency_key = serializers.CharField(
+        required=False,
+        allow_null=True,
+        max_length=MAX_KEY,
+        help_text="A repeat with the same key does not run the tool again; also as the header "
+        "`Idempotency-Key`.",
+    )
+
+
+class ToolResultSerializer(CorrelatedSerializer):
+    """What a tool returned. Blocks have the form of the protocol."""
+
+    server = serializers.CharField()
+    tool = serializers.CharField(help_text="As the server calls it.")
+    is_error = serializers.BooleanField(help_text="The tool ran and reported a failure.")
+    text = serializers.CharField(help_text="All text of the content.")
+    content = serializers.ListField(child=serializers.DictField())
+    structured = serializers.JSONField(allow_null=True)
+    meta = serializers.DictField(allow_null=True)
+    warnings = serializers.ListField(child=serializers.CharField())
+    truncated = serializers.BooleanField(help_text="Text was cut at the largest size.")
+    replayed = serializers.BooleanField(help_text="The call was sent twice, because the link was lost.")
+
+
+class ResourceRequestSerializer(serializers.Serializer[Any]):
+    """A resource to read."""
+
+    server = _server()
+    uri = serializers.CharField(max_length=8000)
+    timeout = _timeout()
+
+
+class ResourceResultSerializer(CorrelatedSerializer):
+    """What reading a resource gave: text, or base64 as `blob`, for each item."""
+
+    server = serializers.CharField()
+    uri = serializers.CharField()
+    text = serializers.CharField(help_text="All text of the contents.")
+    contents = serializers.ListField(child=serializers.DictField())
+
+
+class PromptRequestSerializer(serializers.Serializer[Any]):
+    """A prompt to fill in."""
+
+    server = _server()
+    name = serializers.CharField(max_length=1000)
+    arguments = serializers.DictField(
+        child=serializers.CharField(allow_blank=True, trim_whitespace=False), required=False
+    )
+    timeout = _timeout()
+
+
+class PromptResultSerializer(CorrelatedSerializer):
+    """A prompt, filled in."""
+
+    server = serializers.CharField()
+    prompt = serializers.CharField()
+    description = serializers.CharField(allow_null=True)
+    messages = serializers.ListField(child=serializers.DictField())
+
+
+class CompletionReferenceSerializer(serializers.Serializer[Any]):
+    """The prompt or the resource template whose argument is completed."""
+
+    type = serializers.ChoiceField(choices=["ref/prompt", "ref/resource"])
+    name = serializers.CharField(required=False, max_length=1000, help_text="Of the prompt.")
+    uri = serializers.CharField(required=False, max_length=8000, help_text="Of the resource or template.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Require what the type needs."""
+        wanted = "name" if attrs["type"] == "ref/prompt" else "uri"
+        if wanted not in attrs:
+            raise serializers.ValidationError({wanted: "This type needs it."})
+        return {"type": attrs["type"], wanted: attrs[wanted]}
+
+
+class CompletionRequestSerializer(serializers.Serializer[Any]):
+    """An argument that is being typed."""
+
+    server = _server()
+    ref = CompletionReferenceSerializer()
+    argument = serializers.CharField(max_length=1000)
+    value = serializers.CharField(required=False, allow_blank=True, default="", trim_whitespace=False)
+    context = serializers.DictField(  # type: ignore[assignment]  # a field, not the serializer's context
+        child=serializers.CharField(allow_blank=True, trim_whitespace=False),
+        required=False,
+        help_text="Arguments that are given already.",
+    )
+    timeout = _timeout()
+
+
+class CompletionSerializer(CorrelatedSerializer):
+    """Suggestions for an argument."""
+
+    values = serializers.ListField(child=serializers.CharField())
+    total = serializers.IntegerField(allow_null=True)
+    has_more = serializers.BooleanField()
+
+
+class ToolCallRecordSerializer(serializers.ModelSerializer[ToolCall]):
+    """One call as it was written down; arguments and result only if the settings keep them."""
+
+    server = serializers.CharField(source="server_name")
+    kind = serializers.ChoiceField(choices=ToolCall.Kind.values)
+    arguments = serializers.JSONField(allow_null=True)
+    result = serializers.JSONField(allow_null=True)
+
+    class Meta:
+        model = ToolCall
+        fields = (
+            "id",
+            "started_at",
+            "duration_ms",
+            "username",
+            "agent",
+            "server",
+            "kind",
+            "tool",
+            "transport",
+            "code",
+            "is_error",
+            "request_size",
+            "result_size",
+            "correlation_id",
+            "arguments",
+            "result",
+        )
+        read_only_fields = fields
