@@ -56,5 +56,5 @@ def run_process(code: str, **environment: str) -> str:
 
 
 async def close_connections() -> None:
-    """Close the database connections that coroutines have opened, in the thread that Django keeps for them."""
+    """Close the database connections that coroutines have opened, in the thread kept for them."""
     await sync_to_async(connections.close_all)()

@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 
 __all__ = ["RowSource"]
 
+PATIENCE = 5.0
+"""Seconds that a thread waits for another one's look before it goes by what is known."""
+
 
 class _Version(NamedTuple):
     """What differs between two states of a row, also of one deleted and made anew, or rolled back."""
@@ -52,6 +55,8 @@ class RowSource:
     def forget(self) -> None:
         """Start anew: in a forked child, where a thread that is gone may hold the lock, and in tests."""
         self._lock = threading.Lock()
+        self._looker: int | None = None
+        """The thread that looks."""
         self._snapshot: Snapshot | None = None
         self._versions: dict[str, _Version] = {}
         """Of the rows in the snapshot."""
@@ -73,25 +78,23 @@ class RowSource:
         Raises:
             ConfigurationError: The tables cannot be read, and nothing is known yet.
         """
-        snapshot = self._snapshot
-        if snapshot is not None and not fresh and not self._is_due():
-            return snapshot
-        with self._lock:
+        known = self._snapshot
+        if known is not None and not fresh and not self._is_due():
+            return known
+        if self._looker == threading.get_ident():
+            # Looking has made rows, whose receivers want them to be followed: they will be.
+            return known or Snapshot(version=0)
+        # Whoever looks may have to wait for a transaction, perhaps for one of this very thread.
+        if not self._lock.acquire(timeout=-1 if known is None else PATIENCE):
+            return known or Snapshot(version=0)
+        try:
+            self._looker = threading.get_ident()
             if self._snapshot is not None and not fresh and not self._is_due():
                 return self._snapshot  # another thread has just looked
-            # Read first: a wish that comes while we look is for the next look.
-            wish, now = self._wish, time.monotonic()
-            try:
-                self._snapshot = self._look(rebuild=fresh)
-            except DatabaseError as error:
-                if self._snapshot is None:
-                    raise ConfigurationError(
-                        f"The servers cannot be read from the database ({type(error).__name__}); "
-                        "has 'manage.py migrate' been run?"
-                    ) from error
-                logger.warning("The servers could not be read anew: %s", type(error).__name__)
-            self._granted, self._looked_at = wish, now
-            return self._snapshot
+            return self._renewed(fresh)
+        finally:
+            self._looker = None
+            self._lock.release()
 
     async def acurrent(self, *, fresh: bool = False) -> Snapshot:
         """Async twin of ``current``; leaves the caller's thread only when it has to look."""
@@ -165,6 +168,21 @@ class RowSource:
         self._wish = object()
 
     # Looking ---------------------------------------------------------------------------
+
+    def _renewed(self, fresh: bool) -> Snapshot:
+        # Read first: a wish that comes while we look is for the next look.
+        wish, now = self._wish, time.monotonic()
+        try:
+            self._snapshot = self._look(rebuild=fresh)
+        except DatabaseError as error:
+            if self._snapshot is None:
+                raise ConfigurationError(
+                    f"The servers cannot be read from the database ({type(error).__name__}); "
+                    "has 'manage.py migrate' been run?"
+                ) from error
+            logger.warning("The servers could not be read anew: %s", type(error).__name__)
+        self._granted, self._looked_at = wish, now
+        return self._snapshot
 
     def _is_due(self) -> bool:
         if self._granted is not self._wish:
