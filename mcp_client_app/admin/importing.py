@@ -164,13 +164,12 @@ class ImportExport(ServerPages):
     # Export ----------------------------------------------------------------------------
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
-        """Send all stored servers as a file."""
-        if not self.has_change_permission(request):
-            # An address may hold secrets, and whoever may only look does not see it whole.
+        """Send all stored servers as a file; what the user may not see is not in it."""
+        if not self.has_view_permission(request):
             raise PermissionDenied
         return _download(services.export_servers(user=request.user))
 
-    @admin.action(description=_("Export selected MCP servers"), permissions=["change"])
+    @admin.action(description=_("Export selected MCP servers"), permissions=["view"])
     def export_servers(self, request: HttpRequest, queryset: QuerySet[ServerConfig]) -> HttpResponse:
         """List action."""
         names = list(queryset.values_list("name", flat=True))

@@ -110,7 +110,7 @@ class ServerConfigAdmin(ServerVerbs, OffersPage, ImportExport):
     ) -> HttpResponse:
         context = {
             "may_import": self.has_import_permission(request),
-            "may_export": self.has_change_permission(request),
+            "may_export": self.has_view_permission(request),
             "import_url": self.page_url("import"),
             "export_url": self.page_url("export"),
         }
