@@ -28,13 +28,13 @@ PATIENCE = 20.0
 """Seconds after which an event that does not come fails the test; never a measure of speed."""
 
 
-def stdio_spec(name: str, script: Path, *args: str, **fields: Any) -> ServerSpec:
-    """Return the spec of a Python script without the SDK; it starts in a few hundredths of a second."""
+def stdio_spec(name: str, script: Path, *args: str, bare: bool = True, **fields: Any) -> ServerSpec:
+    """Return the spec of a Python script; ``bare`` starts in no time, but has no packages."""
     return ServerSpec(
         name=name,
         transport=Transport.STDIO,
         command=sys.executable,
-        args=("-S", "-E", str(script), *args),
+        args=(*(("-S", "-E") if bare else ()), str(script), *args),
         **fields,
     )
 

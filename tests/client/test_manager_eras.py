@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -202,8 +201,7 @@ def test_a_tool_may_ask_the_user_in_both_eras(manage: MakeManager, mode: Protoco
 
 
 def sdk_spec(mode: ProtocolMode, **fields: Any) -> ServerSpec:
-    spec = stdio_spec("sdk", SERVERS / "sdk_stdio.py", mode=mode, **fields)
-    return replace(spec, args=spec.args[2:])  # the SDK needs the site-packages
+    return stdio_spec("sdk", SERVERS / "sdk_stdio.py", bare=False, mode=mode, **fields)
 
 
 @pytest.mark.parametrize("mode", [ProtocolMode.LEGACY, ProtocolMode.MODERN])
