@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from importlib.util import find_spec
 from pathlib import Path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -46,6 +47,8 @@ INSTALLED_APPS = [
     "rest_framework",
     "mcp_client_app",
 ]
+if find_spec("drf_spectacular"):  # the extra "openapi"
+    INSTALLED_APPS.append("drf_spectacular")
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -18,6 +18,8 @@ PLACES = ("servers", "tools", "resources", "resource-templates", "prompts", "cal
 class IndexViewSet(MCPViewSet):
     """Where to begin, for people who browse."""
 
+    schema = None  # no part of the OpenAPI document
+
     def show(self, request: Request) -> Response:
         """List the places that can be read."""
         base = request.build_absolute_uri(request.path)
@@ -26,6 +28,8 @@ class IndexViewSet(MCPViewSet):
 
 class NowhereViewSet(MCPViewSet):
     """404 in the form of all errors, instead of the project's page for people."""
+
+    schema = None
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> NoReturn:
         """Refuse whoever may not be here, then say that there is nothing."""

@@ -20,6 +20,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from mcp_client_app.api.errors import answer_to
@@ -30,12 +31,49 @@ from mcp_client_app.conf import app_settings
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["MCPViewSet"]
+__all__ = ["ConfiguredEndpoint", "MCPViewSet"]
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
-class MCPViewSet(GenericViewSet[Any]):
+class ConfiguredEndpoint(APIView):
+    """Classes from the settings, errors in the one form, and no answer that is kept."""
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        return _instances(app_settings.API_AUTHENTICATION, api_settings.DEFAULT_AUTHENTICATION_CLASSES)
+
+    def get_permissions(self) -> list[BasePermission]:  # type: ignore[override]  # the stubs want a list of unions
+        return _instances(app_settings.API_PERMISSIONS, [ActionPermission])
+
+    def get_throttles(self) -> list[BaseThrottle]:
+        return _instances(app_settings.API_THROTTLES, api_settings.DEFAULT_THROTTLE_CLASSES)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, drf.NotAuthenticated | drf.AuthenticationFailed):
+            # 401 needs a challenge; authentication by session has none.
+            challenge = self.get_authenticate_header(self.request)
+            if challenge:
+                exc.auth_header = challenge
+            else:
+                exc.status_code = 403
+        answer = answer_to(exc)
+        if not answer.is_expected:
+            logger.error("A request to the REST API failed.", exc_info=exc)
+            got_request_exception.send(sender=type(self), request=self.request)
+        response = Response(answer.body, status=answer.status, headers=answer.headers)
+        response.exception = True
+        return response
+
+    def finalize_response(
+        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[arg-type]
+        # States change without a revision: a kept answer would show old ones under a good ETag.
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+class MCPViewSet(ConfiguredEndpoint, GenericViewSet[Any]):
     """Base of all endpoints. ``required`` and ``serializers`` speak of actions by name."""
 
     required: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -45,6 +83,7 @@ class MCPViewSet(GenericViewSet[Any]):
     pagination_class = Pages
     # Forms are for the browsable API; programs are told of JSON only.
     parser_classes = (ScrubbingJSONParser, FormParser)
+    filter_backends = ()
     lookup_field = "name"
     ends_at: float | None = None
 
@@ -57,17 +96,6 @@ class MCPViewSet(GenericViewSet[Any]):
         for alias in connections:
             view = transaction.non_atomic_requests(using=alias)(view)
         return view  # type: ignore[no-any-return]
-
-    # What the settings name ------------------------------------------------------------
-
-    def get_authenticators(self) -> list[BaseAuthentication]:
-        return _instances(app_settings.API_AUTHENTICATION, api_settings.DEFAULT_AUTHENTICATION_CLASSES)
-
-    def get_permissions(self) -> list[BasePermission]:  # type: ignore[override]  # the stubs want a list of unions
-        return _instances(app_settings.API_PERMISSIONS, [ActionPermission])
-
-    def get_throttles(self) -> list[BaseThrottle]:
-        return _instances(app_settings.API_THROTTLES, api_settings.DEFAULT_THROTTLE_CLASSES)
 
     # A request -------------------------------------------------------------------------
 
@@ -117,32 +145,6 @@ class MCPViewSet(GenericViewSet[Any]):
         parameters = serializer(data=self.request.query_params.dict())
         parameters.is_valid(raise_exception=True)
         return dict(parameters.validated_data)
-
-    # The answer ------------------------------------------------------------------------
-
-    def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, drf.NotAuthenticated | drf.AuthenticationFailed):
-            # 401 needs a challenge; authentication by session has none.
-            challenge = self.get_authenticate_header(self.request)
-            if challenge:
-                exc.auth_header = challenge
-            else:
-                exc.status_code = 403
-        answer = answer_to(exc)
-        if not answer.is_expected:
-            logger.error("A request to the REST API failed.", exc_info=exc)
-            got_request_exception.send(sender=type(self), request=self.request)
-        response = Response(answer.body, status=answer.status, headers=answer.headers)
-        response.exception = True
-        return response
-
-    def finalize_response(
-        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
-        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[arg-type]
-        # States change without a revision: a kept answer would show old ones under a good ETag.
-        response["Cache-Control"] = "no-store"
-        return response
 
 
 def _instances(paths: list[str] | None, defaults: Any) -> list[Any]:
