@@ -10,6 +10,7 @@ removes it for databases that refuse it.
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -48,19 +49,45 @@ def dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:
-        # Integers beyond 64 bits and lone surrogates; what has no JSON form at all raises again here.
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return _SURROGATE.sub("�", text).encode("utf-8")
+        return _dumps_oddities(value)
 
 
 def canonical(value: Any) -> bytes:
-    """Encode with sorted keys: equal JSON values give equal bytes."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    """Encode with sorted keys: equal JSON values give equal bytes.
+
+    Raises:
+        TypeError: As for ``dumps``.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        return _dumps_oddities(value, sort_keys=True)
 
 
-def replace_surrogates(value: Any) -> Any:
-    """Return the value without lone surrogates, which cannot be encoded; for what others have decoded."""
-    return _replace(value, _SURROGATE, "�")
+def _dumps_oddities(value: Any, *, sort_keys: bool = False) -> bytes:
+    """Encode integers beyond 64 bits and lone surrogates; what has no JSON form at all raises again."""
+    try:
+        text = json.dumps(
+            _without_nan(value),
+            ensure_ascii=False,
+            separators=(",", ":"),
+            allow_nan=False,
+            sort_keys=sort_keys,
+        )
+    except (ValueError, RecursionError) as error:
+        raise TypeError("The value is circular or nested too deeply for JSON.") from error
+    return _SURROGATE.sub("�", text).encode("utf-8")
+
+
+def _without_nan(value: Any) -> Any:
+    """Do as orjson does: NaN and the infinities become null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return value
 
 
 def scrub(value: Any) -> Any:

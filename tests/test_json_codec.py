@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+from typing import Any
+
+import pytest
+
+from mcp_client_app import json_codec
+
+
+@pytest.mark.parametrize(
+    "number", [2**53 + 1, 2**63, 2**64, 10**18, 10**19, 10**40, -(2**63) - 1, -(10**30), 0.1, 1e300]
+)
+def test_numbers_come_out_exactly(number: float):
+    text = json.dumps({"n": number}).encode()
+    value = json_codec.loads(text)["n"]
+    assert value == number
+    assert type(value) is type(number)
+
+
+def test_long_numbers_within_strings_and_fractions_do_no_harm():
+    assert json_codec.loads(b'{"id":"12345678901234567890","f":0.12345678901234567890}') == {
+        "id": "12345678901234567890",
+        "f": 0.12345678901234568,
+    }
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_number_becomes_none(constant: str):
+    assert json_codec.loads(f'{{"a":[{constant}]}}'.encode()) == {"a": [None]}
+
+
+def test_lone_surrogates_become_the_replacement_character_in_keys_too():
+    assert json_codec.loads(rb'{"\ud800":"a\udfffb"}') == {"�": "a�b"}
+    assert json_codec.loads(rb'"\ud83d\ude00"') == "😀"
+
+
+def test_nul_stays_until_it_is_scrubbed():
+    value = json_codec.loads(rb'{"a\u0000":["\u0000b"]}')
+    assert value == {"a\0": ["\0b"]}
+    assert json_codec.scrub(value) == {"a�": ["�b"]}
+    assert json_codec.scrub({"x": ("\ud800", 1, None)}) == {"x": ["�", 1, None]}
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"  ", b"{", b"not json", b'{"a":1}x', b"\xff\xfe", b'"\xff"', b"[" * 100_000]
+)
+def test_what_is_no_json_is_a_value_error(text: bytes):
+    with pytest.raises(ValueError):  # noqa: PT011 - the kind is all that is promised
+        json_codec.loads(text)
+
+
+def test_what_cannot_be_encoded_plainly_is_encoded_all_the_same():
+    assert json.loads(json_codec.dumps({"big": 10**30, "odd": "a\ud800"})) == {"big": 10**30, "odd": "a�"}
+    assert json_codec.dumps({1: "a"}) == b'{"1":"a"}'
+
+
+def circular() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize("value", [object(), {"a": {1, 2}}, [b"bytes"], circular(), [10**30, object()]])
+def test_what_has_no_json_form_is_a_type_error(value: Any):
+    with pytest.raises(TypeError):
+        json_codec.dumps(value)
+
+
+def test_what_is_encoded_never_holds_what_other_parsers_refuse():
+    assert json_codec.dumps([math.nan, math.inf]) == b"[null,null]"
+    assert b"NaN" not in json_codec.dumps({"n": math.nan, "big": 10**30, "odd": "\ud800"})
+
+
+def test_equal_values_have_equal_canonical_forms():
+    assert json_codec.canonical({"b": 1, "a": {"d": 2, "c": 3}}) == b'{"a":{"c":3,"d":2},"b":1}'
+    assert json_codec.canonical({"b": 10**30, "a": 1}) == json_codec.canonical({"a": 1, "b": 10**30})
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_is_encoded_is_decoded_to_the_same(seed: int):
+    chance = random.Random(seed)
+
+    def value(depth: int) -> Any:
+        kinds = "isfbn" if depth == 0 else "isfbndl"
+        match chance.choice(kinds):
+            case "i":
+                return chance.choice([0, -1, 2**53 + 1, 2**64, 10**25, -(10**19)])
+            case "s":
+                return "".join(chance.choices('aé😀"\\\n\0/', k=chance.randrange(8)))
+            case "f":
+                return chance.uniform(-1e6, 1e6)
+            case "b":
+                return chance.random() < 0.5
+            case "n":
+                return None
+            case "d":
+                return {f"k{n}": value(depth - 1) for n in range(chance.randrange(4))}
+            case _:
+                return [value(depth - 1) for _ in range(chance.randrange(4))]
+
+    original = value(5)
+    assert json_codec.loads(json_codec.dumps(original)) == original
