@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from mcp_client_app.client.limits import cut_content
+from mcp_client_app.exceptions import ResultTooLargeError
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def test_what_fits_is_returned_as_it_is():
+    content = (text("hello"), {"type": "image", "data": "QUJD", "mimeType": "image/png"})
+    assert cut_content(content, {"a": 1}, 100, server="srv") == (content, {"a": 1}, False)
+
+
+def test_text_is_cut_at_the_limit_and_says_how_much_is_missing():
+    content, _, cut = cut_content((text("0123456789"),), None, 4, server="srv")
+    assert content == (text("0123\n[cut: 6 more bytes]"),)
+    assert cut
+
+
+def test_blocks_share_the_limit_in_order():
+    content, _, _ = cut_content((text("aaaa"), text("bbbb"), text("cccc")), None, 6, server="srv")
+    assert [block["text"] for block in content] == [
+        "aaaa",
+        "bb\n[cut: 2 more bytes]",
+        "\n[cut: 4 more bytes]",
+    ]
+
+
+@pytest.mark.parametrize("limit", range(1, 12))
+def test_a_character_is_never_cut_in_half(limit: int):
+    (block,) = cut_content((text("é😀検x" * 3),), None, limit, server="srv")[0]
+    kept = block["text"].partition("\n[cut")[0]
+    assert kept + ("é😀検x" * 3)[len(kept) :] == "é😀検x" * 3
+    assert len(kept.encode()) <= limit
+
+
+def test_binary_is_left_out_whole_with_a_note():
+    data = base64.b64encode(b"x" * 300).decode()
+    image = {"type": "image", "data": data, "mimeType": "image/png"}
+    blob = {"type": "resource", "resource": {"uri": "a://b", "blob": data, "mimeType": "application/pdf"}}
+    content, _, cut = cut_content((image, blob, text("after")), None, 100, server="srv")
+    assert content == (
+        text("[left out: image/png of 400 bytes]"),
+        text("[left out: application/pdf of 400 bytes]"),
+        text("after"),
+    )
+    assert cut
+
+
+def test_embedded_text_is_cut_within_its_resource():
+    block = {"type": "resource", "resource": {"uri": "a://b", "text": "0123456789"}}
+    (short,) = cut_content((block,), None, 3, server="srv")[0]
+    assert short["resource"] == {"uri": "a://b", "text": "012\n[cut: 7 more bytes]"}
+    assert block["resource"]["text"] == "0123456789"  # type: ignore[index]
+
+
+def test_structure_over_the_limit_is_left_out_beside_content_and_refused_alone():
+    structured = {"a": "x" * 100}
+    assert cut_content((text("a"),), structured, 50, server="srv") == ((text("a"),), None, True)
+    with pytest.raises(ResultTooLargeError) as caught:
+        cut_content((), structured, 50, server="srv")
+    assert (caught.value.limit, caught.value.size) == (50, 108)
