@@ -90,6 +90,11 @@ def _without_nan(value: Any) -> Any:
     return value
 
 
+def replace_surrogates(value: Any) -> Any:
+    """Return the value without lone surrogates, which cannot be encoded; for what others have decoded."""
+    return _replace(value, _SURROGATE, "�")
+
+
 def scrub(value: Any) -> Any:
     """Return the value without NUL characters and lone surrogates, fit for any database."""
     return _replace(value, re.compile("[\0\ud800-\udfff]"), "�")
