@@ -51,7 +51,7 @@ def run_bounded(work: Mapping[str, Work[T]], patience: float) -> dict[str, Outco
         queue.work_off()
     else:
         for _ in range(min(MAX_THREADS, len(work))):
-            # Each thread takes over the caller's language and trace. No exit waits for a daemon.
+            # Each thread takes over the caller's context, such as its trace. No exit waits for a daemon.
             target = contextvars.copy_context().run
             args = (queue.work_off_and_hang_up,)
             threading.Thread(target=target, args=args, name="mcp-admin-request", daemon=True).start()

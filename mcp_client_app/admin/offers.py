@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from mcp_client_app import services
-from mcp_client_app.admin.overview import overviews, state_badge
+from mcp_client_app.admin.overview import Board, state_badge
 from mcp_client_app.admin.pages import ServerPages
 from mcp_client_app.admin.presentation import pretty
 from mcp_client_app.admin.verbs import VERBS
@@ -36,7 +36,7 @@ class OffersPage(ServerPages):
     def offers_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show what a server offered when it was last asked by this process; ``?q=`` filters."""
         row = self.server_or_404(request, object_id)
-        overview = overviews([row])[row.pk]
+        overview = Board().of(row)
         query = request.GET.get("q", "").strip()
         offers = _offers(row)
         found = {kind: [item for item in items if _matches(item, query)] for kind, items in offers.items()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -22,7 +21,7 @@ from mcp_client_app.datatypes import SHARED, ConnectionState, ServerStatus
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import ServerConfig, ServerState
 
-__all__ = ["LABELS", "Overview", "Standing", "overviews", "state_badge", "tone_of"]
+__all__ = ["LABELS", "Board", "Overview", "Standing", "state_badge", "tone_of"]
 
 DISABLED: Final = "disabled"
 UNKNOWN: Final = "unknown"
@@ -113,19 +112,23 @@ class Overview:
         return max((standing.tools for standing in self.standings), default=0)
 
 
-def overviews(rows: Iterable[ServerConfig]) -> dict[int, Overview]:
-    """Return how each server stands, by primary key: two queries, however many servers."""
-    statuses = _statuses()
-    states: dict[int, list[ServerState]] = {}
-    for state in services.worker_states():
-        if state.principal == SHARED:
-            states.setdefault(state.server_id, []).append(state)
-    return {
-        row.pk: _overview(
-            row, statuses.get(row.name) if statuses is not None else None, states.get(row.pk, [])
-        )
-        for row in rows
-    }
+class Board:
+    """What is known about all servers at this moment: two queries, however many servers there are.
+
+    Making one also brings the rows up to date with settings and file.
+    """
+
+    def __init__(self) -> None:
+        self._statuses = _statuses()
+        self._states: dict[int, list[ServerState]] = {}
+        for state in services.worker_states():
+            if state.principal == SHARED:
+                self._states.setdefault(state.server_id, []).append(state)
+
+    def of(self, row: ServerConfig) -> Overview:
+        """Return how a server stands."""
+        status = self._statuses.get(row.name) if self._statuses is not None else None
+        return _overview(row, status, self._states.get(row.pk, []))
 
 
 def state_badge(overview: Overview) -> str:

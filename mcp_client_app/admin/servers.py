@@ -16,7 +16,7 @@ from mcp_client_app.admin.forms import FIELDS_BY_KIND, KINDS, ServerConfigForm
 from mcp_client_app.admin.importing import ImportExport
 from mcp_client_app.admin.masking import SECRET_FIELDS, target
 from mcp_client_app.admin.offers import OffersPage
-from mcp_client_app.admin.overview import Overview, overviews, state_badge
+from mcp_client_app.admin.overview import Board, Overview, state_badge
 from mcp_client_app.admin.presentation import lines, secret_list
 from mcp_client_app.admin.verbs import VERBS, ServerVerbs
 from mcp_client_app.configuration.secrets import visible_url
@@ -47,7 +47,15 @@ class ServerConfigAdmin(ServerVerbs, OffersPage, ImportExport):
     """Servers. Derive from this class to adapt it, and hand yours to ``mcp_client_app.admin.register``."""
 
     form = ServerConfigForm
-    list_display = ("name_and_label", "state", "tool_count", "transport", "target", "enabled", "source")
+    list_display: tuple[str, ...] = (
+        "name_and_label",
+        "state",
+        "tool_count",
+        "transport",
+        "target",
+        "enabled",
+        "source",
+    )
     list_filter = (StateFilter, "transport", "enabled", "source")
     search_fields = ("name", "label", "description", "command")
     readonly_fields = ("state", "source", "revision", "created_at", "updated_at", *_SHOWN_INSTEAD.values())
@@ -96,12 +104,12 @@ class ServerConfigAdmin(ServerVerbs, OffersPage, ImportExport):
     # List ------------------------------------------------------------------------------
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        board = Board()
         changelist = super().get_changelist_instance(request)
         # All states at once: the columns would ask for each row.
         rows = list(changelist.result_list)
-        found = overviews(rows)
         for row in rows:
-            row.overview = found[row.pk]
+            row.overview = board.of(row)
         changelist.result_list = rows
         return changelist
 
@@ -262,7 +270,7 @@ class ServerConfigAdmin(ServerVerbs, OffersPage, ImportExport):
 def _overview_of(row: ServerConfig) -> Overview:
     """Return what the list has found out already, or ask."""
     known: Overview | None = getattr(row, "overview", None)
-    return known if known is not None else overviews([row])[row.pk]
+    return known if known is not None else Board().of(row)
 
 
 def _shown(name: Any) -> Any:

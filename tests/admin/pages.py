@@ -5,6 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Any
 
+from django.contrib.messages import get_messages
 from django.test import Client
 from django.urls import reverse
 
@@ -21,7 +22,8 @@ def url(page: str, row: ServerConfig | None = None) -> str:
 def text(response: Any) -> str:
     """Return a page, which must have come."""
     assert response.status_code == 200, response
-    return response.rendered_content if hasattr(response, "rendered_content") else response.content.decode()
+    html: str = response.content.decode()
+    return html
 
 
 def form(page: str, form_id: str = "serverconfig_form") -> Data:
@@ -53,10 +55,9 @@ def secret(data: Data, field: str, name: str, *, action: str, value: str = "", a
 
 
 def messages(response: Any) -> list[str]:
-    """Return the messages that the next page would show."""
-    from django.contrib.messages import get_messages
-
-    return [str(message) for message in get_messages(response.wsgi_request)]
+    """Return the messages that a request has added for the next page."""
+    storage: Any = get_messages(response.wsgi_request)
+    return [str(message) for message in storage._queued_messages]
 
 
 def errors(response: Any) -> dict[str, list[str]]:
