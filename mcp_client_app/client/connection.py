@@ -113,7 +113,7 @@ class Connection:
         self._used_at = self._loop.time()
         while True:
             link = self.link
-            if link is not None and not link.closed.done():
+            if link is not None and not link.closed.done() and not self._stop.is_set():
                 return link
             if self._outcome is not None:
                 return await self._result_of(self._outcome)
@@ -140,7 +140,7 @@ class Connection:
 
     async def connect(self) -> Link:
         """Connect by explicit wish: clears a stop, a failure and the breaker."""
-        if self.link is None and self._outcome is None:
+        if self._outcome is None and (self.link is None or self._stop.is_set()):
             await self._rest()
             self.standing.backoff.reset()
             self.standing.move(ConnectionState.IDLE)
@@ -294,10 +294,14 @@ class Connection:
 
     # Stopping --------------------------------------------------------------------------
 
-    async def stop(self, reason: str = "disconnected") -> None:
-        """Close and stay closed until ``connect``; returns when the link is closed."""
+    def refuse(self, reason: str) -> None:
+        """Begin to stop: from now on nobody is given the link."""
         self._stop_reason = reason
         self._stop.set()
+
+    async def stop(self, reason: str = "disconnected") -> None:
+        """Close and stay closed until ``connect``; returns when the link is closed."""
+        self.refuse(reason)
         await self._rest()
         self.standing.move(ConnectionState.STOPPED, reason)
 

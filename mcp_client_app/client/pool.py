@@ -91,6 +91,7 @@ class ConnectionPool:
     def _follow_stop_flag(self, entry: ServerEntry, connection: Connection) -> None:
         stopped_by_row = connection.standing.reason == ROW_STOP
         if entry.stopped and connection.standing.state is not ConnectionState.STOPPED:
+            connection.refuse(ROW_STOP)  # already for the call that brought this news
             spawn(connection.stop(ROW_STOP), "Stopping a connection")
         elif not entry.stopped and stopped_by_row and connection.standing.state is ConnectionState.STOPPED:
             connection.standing.move(ConnectionState.IDLE)
