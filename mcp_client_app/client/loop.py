@@ -187,6 +187,7 @@ class LoopThread:
         self._inbox: deque[Callable[[], None]] = deque()
         self._woken = False
         self._closed = False
+        self._at_exit = False
         self._waiting: set[_Job[Any]] = set()
         self._outboxes: dict[int, _Outbox] = {}
         started = threading.Event()
@@ -199,6 +200,8 @@ class LoopThread:
         self.loop.call_soon(started.set)
         try:
             self.loop.run_forever()
+            # Here, not in the thread that stops us: that one may be running a loop of its own.
+            _finish(self.loop, at_exit=self._at_exit)
         finally:
             asyncio.set_event_loop(None)
 
@@ -222,10 +225,15 @@ class LoopThread:
     def _drain(self) -> None:
         self._woken = False
         while self._inbox:
-            self._inbox.popleft()()
+            try:
+                self._inbox.popleft()()
+            except Exception:  # one bad callback must not hold up those behind it
+                logger.exception("A callback on %r failed.", self.thread.name)
 
     def run(self, start: Start[T], relay: EventRelay | None = None) -> T:
         """Run a coroutine on the loop and wait in this thread; events of ``relay`` are delivered here."""
+        if threading.current_thread() is self.thread:
+            raise AsyncContextError("The manager's own loop cannot wait for itself; await the async twin.")
         done = threading.Event() if relay is not None else _Latch()
         job = _Job(start, done.set)
         if relay is not None:
@@ -304,15 +312,13 @@ class LoopThread:
         """
         if self._closed:
             return
-        self._closed = True
+        self._closed, self._at_exit = True, at_exit
         if self.pid != os.getpid():
             return
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(GRACE)
+        self.thread.join(2 * GRACE)
         if self.thread.is_alive():
             logger.error("The thread %r did not stop.", self.thread.name)
-            return
-        _finish(self.loop, at_exit=at_exit)
         for job in list(self._waiting):
             job.fail(ManagerClosedError())
 

@@ -39,6 +39,25 @@ def stdio_spec(name: str, script: Path, *args: str, bare: bool = True, **fields:
     )
 
 
+class Gate:
+    """A callback that stays until the test lets it go."""
+
+    def __init__(self) -> None:
+        self._entered, self._opened = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self._entered.set()
+        self._opened.wait(PATIENCE)
+
+    def wait_until_entered(self) -> None:
+        """Return once the callback is running."""
+        assert self._entered.wait(PATIENCE)
+
+    def open(self) -> None:
+        """Let the callback go."""
+        self._opened.set()
+
+
 class WireTap:
     """The frames that reach a peer, through a FIFO in the place of its log: waiting needs no polling."""
 
