@@ -33,19 +33,23 @@ def stored(name: str = "peer", *options: str, **fields: Any) -> ServerConfig:
     return ServerConfig.objects.create(**{"name": name, **peer_fields(*options), **fields})
 
 
+def process_environment() -> dict[str, str]:
+    """Return the environment of another process of the same site, with the test's database."""
+    return {
+        "PATH": os.environ["PATH"],
+        "DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"],
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "TEST_DATABASE_FILE": str(connection.settings_dict["NAME"]),
+    }
+
+
 def run_process(code: str, **environment: str) -> str:
     """Run code in another process of the same site, with the test's database; returns what it printed."""
     prelude = "import django\ndjango.setup()\n"
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", prelude + code],
         cwd=ROOT,
-        env={
-            "PATH": os.environ["PATH"],
-            "DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"],
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "TEST_DATABASE_FILE": str(connection.settings_dict["NAME"]),
-            **environment,
-        },
+        env={**process_environment(), **environment},
         capture_output=True,
         text=True,
         timeout=120,
