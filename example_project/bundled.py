@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from example_project.processes import ReadyProcess
 from mcp_client_app import services
 from mcp_client_app.models import ServerConfig
 
 SERVERS_DIR = Path(__file__).resolve().parent / "servers"
 WEATHER_PORT = 8765
 WEATHER_VARIABLE = "EXAMPLE_WEATHER_URL"
-STOP_SECONDS = 5
 
 SAMPLES = {
     "welcome.txt": "Welcome! The server `files` reads and writes below this directory, and nowhere else.\n",
@@ -86,61 +85,27 @@ class WeatherServer:
     """
 
     def __init__(self) -> None:
-        self.url = ""
-        self._process: subprocess.Popen[str] | None = None
+        self._process = _weather(WEATHER_PORT)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return self._process.url
 
     def __enter__(self) -> Self:
-        try:
-            if not any(self._start(port) for port in (WEATHER_PORT, 0)):
-                raise RuntimeError("The weather server did not start; its own message stands above.")
-        except BaseException:
-            self.stop()
-            raise
+        if not self._process.start():
+            self._process = _weather(0)
+            self._process.__enter__()
         os.environ[WEATHER_VARIABLE] = self.url
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.stop()
+        self._process.stop()
 
-    def stop(self) -> None:
-        """End the process and wait for it; harmless when there is none."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
 
-    def _start(self, port: int) -> bool:
-        """Start the process; say whether it came up on ``port``."""
-        command = [
-            sys.executable,
-            str(SERVERS_DIR / "weather.py"),
-            "--port",
-            str(port),
-            "--until-stdin-closes",
-        ]
-        self._process = process = subprocess.Popen(
-            command,
-            # The pipe closes with this process, however it ends.
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # That the usual port is taken is no news: another one follows.
-            stderr=subprocess.DEVNULL if port else None,
-            text=True,
-        )
-        line = process.stdout.readline() if process.stdout else ""
-        word, _, url = line.strip().partition(" ")
-        if word == "READY":
-            self.url = url
-            return True
-        self.stop()
-        return False
+def _weather(port: int) -> ReadyProcess:
+    script = str(SERVERS_DIR / "weather.py")
+    # That the usual port is taken is no news: another one follows.
+    return ReadyProcess(script, "--port", str(port), "--until-stdin-closes", quiet=port != 0)

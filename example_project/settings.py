@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "rest_framework",
+    "rest_framework.authtoken",
     "mcp_client_app",
 ]
 if find_spec("drf_spectacular"):  # the extra "openapi"
@@ -115,6 +116,14 @@ LOGGING = {
             "propagate": False,
         },
     },
+}
+
+REST_FRAMEWORK = {
+    # Programs sign in by token, people by the session that the admin gave them.
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "rest_framework.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
 }
 
 # The app itself. All settings are in docs/configuration.md; each has a default.

@@ -10,9 +10,12 @@ import time
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
+from rest_framework.authtoken.models import Token
 
 from example_project import tour
 from example_project.bundled import WeatherServer, load_bundled_servers
+from example_project.processes import ReadyProcess
+from example_project.rest_client import RestClient
 from example_project.settings import VAR_DIR
 from example_project.tables import table
 from mcp_client_app.client.manager import MCPClientManager
@@ -45,6 +48,7 @@ def run(*, serve_on: tuple[str, int] | None) -> int:
         manager = get_mcp_manager()
         try:
             all_well = _show(manager)
+            all_well &= _show_rest()
             if serve_on is not None:
                 _serve(*serve_on)
         finally:
@@ -76,12 +80,23 @@ def _show(manager: MCPClientManager) -> bool:
     )
     _heading("Tools")
     tools = manager.list_tools()
-    print(
-        table(("tool", "description"), [(tool.public_name, tool.description or "") for tool in tools])
-    )
+    print(table(("tool", "description"), [(tool.public_name, tool.description or "") for tool in tools]))
     _heading("Calls")
-    all_calls_well = tour.walk(manager)
+    all_calls_well = tour.walk(tour.STOPS, manager)
     return all_calls_well and all(status.is_ready for status in statuses.values())
+
+
+def _show_rest() -> bool:
+    """Call tools over REST on a server that is a process of its own, as another program would."""
+    _heading("REST")
+    token, _ = Token.objects.get_or_create(user=get_user_model().objects.get(username=LOGIN))
+    with ReadyProcess("-m", "example_project.serving", "--until-stdin-closes") as server:
+        print(f"  served by a process of its own at {server.url}api/mcp/")
+        site = tour.RestSite(
+            api=RestClient(f"{server.url}api/mcp/", token.key),
+            agent=RestClient(f"{server.url}agents/", token.key),
+        )
+        return tour.walk(tour.REST_STOPS, site)
 
 
 def _make_login() -> None:
@@ -99,6 +114,7 @@ def _serve(host: str, port: int) -> None:
     _heading("Serving")
     print(f"  servers         http://{host}:{port}/")
     print(f"  administration  http://{host}:{port}/admin/ (log in as {LOGIN})")
+    print(f"  REST            http://{host}:{port}/api/mcp/ (token: manage.py drf_create_token {LOGIN})")
     print("  Ctrl-C stops everything.\n", flush=True)
     try:
         # In this very process, so that the pages show the connections made above.

@@ -6,10 +6,15 @@ import base64
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from example_project.rest_client import RestClient, RestError
 from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import Progress
 from mcp_client_app.exceptions import MCPClientError, UnknownToolError
+
+Guide = TypeVar("Guide")
+"""What a stop needs to make its calls."""
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -19,21 +24,21 @@ class TourError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Generic[Guide]):
     """One stop of the tour: what is shown, and the function that does it and returns a short account."""
 
     title: str
-    visit: Callable[[MCPClientManager], str]
+    visit: Callable[[Guide], str]
 
 
-def walk(manager: MCPClientManager) -> bool:
+def walk(stops: list[Stop[Guide]], guide: Guide) -> bool:
     """Make all calls, print a line for each, and say whether all went as they should."""
     all_well = True
-    for stop in STOPS:
+    for stop in stops:
         started = time.monotonic()
         try:
-            account = stop.visit(manager)
-        except (MCPClientError, TourError) as error:
+            account = stop.visit(guide)
+        except (MCPClientError, RestError, TourError, OSError) as error:
             all_well = False
             outcome, account = "FAILED", str(error)
         else:
@@ -118,7 +123,39 @@ def _prompt(manager: MCPClientManager) -> str:
     return str(prompt.messages[0]["content"]["text"])
 
 
-STOPS = [
+def _rest_listing(site: RestSite) -> str:
+    report = site.api.post("connect/", all=True)
+    _expect(not report["errors"], f"not connected: {report['errors']}")
+    page = site.api.get("tools/")
+    servers = {tool["server"] for tool in page["results"] if tool["available"]}
+    _expect({"files", "weather", "workshop"} <= servers, f"the servers listed are {sorted(servers)}")
+    return f"{page['count']} tools of {len(servers)} servers"
+
+
+def _rest_call(site: RestSite) -> str:
+    arguments = {"length": 1200, "width": 300}
+    result = site.api.post("tools/call/", name="workshop__measure", arguments=arguments)
+    _expect(result["structured"]["area_mm2"] == 360_000, f"structured content {result['structured']!r}")
+    calls = site.api.get("calls/", correlation_id=result["correlation_id"])["results"]
+    _expect(len(calls) == 1 and calls[0]["code"] == "ok", "the call is not in the audit")
+    return f"structured: {result['structured']}"
+
+
+def _rest_agent(site: RestSite) -> str:
+    found = site.agent.post("rest/", wanted="forecast", arguments={"city": "Oslo", "days": 1})
+    _expect(found["tool"] == "weather__forecast" and not found["is_error"], str(found))
+    return f"found {found['tool']}, which says: {' '.join(found['text'].split())}"
+
+
+@dataclass(frozen=True, slots=True)
+class RestSite:
+    """A site that is served elsewhere: its API, and its agents."""
+
+    api: RestClient
+    agent: RestClient
+
+
+STOPS: list[Stop[MCPClientManager]] = [
     Stop("write and read a file", _files),
     Stop("a path outside the directory", _refused_path),
     Stop("a tool with an output schema", _structured),
@@ -129,4 +166,10 @@ STOPS = [
     Stop("a tool that does not exist", _unknown),
     Stop("a resource and a resource template", _resource),
     Stop("a prompt", _prompt),
+]
+
+REST_STOPS: list[Stop[RestSite]] = [
+    Stop("the tools, over REST", _rest_listing),
+    Stop("a tool called over REST, and its audit row", _rest_call),
+    Stop("an agent that works through REST", _rest_agent),
 ]

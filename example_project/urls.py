@@ -5,10 +5,13 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from example_project import views
+from example_project import agents, views
 
 urlpatterns = [
     path("", views.home, name="home"),
     path("admin/", admin.site.urls),
     path("api/mcp/", include("mcp_client_app.api.urls")),
+    path("agents/rest/", agents.over_rest, name="agent-over-rest"),
+    path("agents/services/", agents.over_services, name="agent-over-services"),
+    path("agents/services/async/", agents.over_services_async, name="agent-over-services-async"),
 ]
