@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -89,17 +88,15 @@ class HttpSession:
                 server=self._server,
             )
 
-    def check_handshake(self, named: str | None, answer: asyncio.Future[dict[str, Any]]) -> None:
-        """Look at the answer to ``initialize``; ``named`` is the version in its header.
+    def check_handshake(self, named: str | None, result: Mapping[str, Any]) -> None:
+        """Look at the result of ``initialize``; ``named`` is the version in the answer's header.
 
         Raises:
             ProtocolError: It breaks a rule that ``strict`` asks to be kept.
         """
-        if not answer.done() or answer.cancelled() or answer.exception() is not None:
-            return
         if self._strict.session_header and self.session_id is None:
             raise ProtocolError(f"The server {self._server!r} gave no session id.", server=self._server)
-        agreed = answer.result().get("protocolVersion")
+        agreed = result.get("protocolVersion")
         if self._strict.version_consistency and named is not None and named != agreed:
             raise ProtocolError(
                 f"The server {self._server!r} names different protocol versions in header and body.",

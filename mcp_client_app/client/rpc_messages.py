@@ -18,7 +18,7 @@ from mcp_types import (
 
 from mcp_client_app import json_codec
 
-__all__ = ["has_id", "is_answer", "pick_answer", "rpc_error", "skipped_id", "typed_message"]
+__all__ = ["TypedMessage", "has_id", "is_answer", "pick_answer", "rpc_error", "skipped_id", "typed_message"]
 
 _VALUE = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")'
 _FIRST_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _VALUE)

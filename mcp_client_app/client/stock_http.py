@@ -1,8 +1,8 @@
-"""Streamable HTTP under the SDK's client: its sessions and resuming, our connections and our reading.
+"""Streamable HTTP under the SDK's client: it decides what is sent when; connections and reading are ours.
 
-The SDK's transport decides what is sent when. What comes back is read here, under our limits, and
-delivered at once; the SDK is told no more than that a request is done with, where a stream could be taken
-up again, and that there is a session. The session's id it never sees, since it logs it.
+What comes back is read here, under our limits, and delivered at once. The SDK's transport is told no more
+than that a request is done with, or where its stream can be taken up again. Of the session it knows
+nothing: it would log the id, and give up the stream of the server's own messages after two tries.
 """
 
 from __future__ import annotations
@@ -13,28 +13,37 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, RequestId
+from mcp_types import JSONRPCError, JSONRPCRequest, RequestId
 
 from mcp_client_app import json_codec
 from mcp_client_app.client.decoding import decoded
 from mcp_client_app.client.event_stream import EventStreamParser, ServerEvent
 from mcp_client_app.client.http import HttpClient, Response
+from mcp_client_app.client.http_farewell import end_session
 from mcp_client_app.client.http_faults import BODY_LIMIT, FaultReader, Refusal
 from mcp_client_app.client.http_session import EVENT_STREAM, PROTOCOL_VERSION, SESSION_ID, HttpSession
-from mcp_client_app.client.http_streams import read_refusal
-from mcp_client_app.client.httpx_adapter import AdaptedBody, HttpxAdapter, httpx_client, passed_on
+from mcp_client_app.client.http_streams import ServerStream, StreamEnd, read_refusal
+from mcp_client_app.client.httpx_adapter import AdaptedBody, httpx_client, passed_on
 from mcp_client_app.client.leniency import Repairer
-from mcp_client_app.client.rpc_messages import has_id, pick_answer
-from mcp_client_app.client.stock_transport import OpenRequest, StockTransport
+from mcp_client_app.client.rpc_messages import TypedMessage, has_id, pick_answer, typed_message
+from mcp_client_app.client.stock_adapter import (
+    COMPLETION,
+    StreamableAdapter,
+    done,
+    event_stream,
+    position_of,
+)
+from mcp_client_app.client.stock_transport import OpenRequest, StockTransport, dumped
 from mcp_client_app.datatypes import ServerSpec, safe_url
 from mcp_client_app.exceptions import (
     ConnectionLostError,
     MCPClientError,
+    ProtocolError,
     ResultTooLargeError,
+    ServerUnavailableError,
     TransportError,
 )
 
@@ -44,10 +53,10 @@ logger = logging.getLogger(__name__)
 
 JSON = "application/json"
 LAST_EVENT = "last-event-id"
-STAND_IN = "session"
-"""What the SDK takes for the id of the session."""
-TERMINATION_SECONDS = 3.0
-"""For ending the session when closing."""
+MAX_RESUMES = 5
+"""Tries in a row, none of which brought anything, to take up the stream of a request again."""
+REOPEN_SECONDS = 1.0
+"""Before the stream of the server's own messages is opened again, if the server names no time."""
 
 
 class StreamableTransport(StockTransport):
@@ -78,19 +87,23 @@ class StreamableTransport(StockTransport):
         self._faults = FaultReader(spec.name, without_secrets)
         self._scopes: dict[OpenRequest, asyncio.Timeout] = {}
         """What ends the POST of each request."""
+        self._handshake_version: str | None = None
+        """As the header of the answer to ``initialize`` names it."""
         self._write: Any = None
 
     # The SDK's side --------------------------------------------------------------------
 
     async def _start(self, stack: contextlib.AsyncExitStack) -> None:
         stack.push_async_callback(self._client.aclose)
+        if self._spec.terminate_on_close:
+            stack.push_async_callback(self._end_session)
         stack.push_async_callback(self._end_tasks)
-        http = await stack.enter_async_context(httpx_client(_Adapter(self, self._client)))
+        http = await stack.enter_async_context(httpx_client(StreamableAdapter(self, self._client)))
         read, self._write = await stack.enter_async_context(
             streamable_http_client(
                 safe_url(self._client.url),  # the adapter knows the rest, which may be secret
                 http_client=http,
-                terminate_on_close=self._spec.terminate_on_close,
+                terminate_on_close=False,
                 max_sse_event_size=None,
             )
         )
@@ -102,18 +115,21 @@ class StreamableTransport(StockTransport):
             message = None if isinstance(item, Exception) else item.message
             request = self._open_request(message.id) if isinstance(message, JSONRPCError) else None
             if request is not None:
-                self._fail_request(
-                    request,
-                    TransportError(
-                        f"The server {self.server!r} ended its event stream "
-                        f"without an answer to {request.method!r}.",
-                        server=self.server,
-                    ),
-                )
+                self._fail_request(request, self._no_end(request))
 
     async def _send(self, item: SessionMessage, request: OpenRequest | None) -> None:
-        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await self._write.send(item)
+        # The SDK encodes what it is given, and what it cannot encode (lone surrogates) would end all.
+        body = json_codec.dumps(dumped(item))
+        if request is not None:
+            request.body = body
+            # It needs no more of it, and writes less to its log.
+            message: TypedMessage | None = JSONRPCRequest(
+                jsonrpc="2.0", id=request.request_id, method=request.method
+            )
+        else:
+            message = typed_message(json_codec.loads(body))
+        assert message is not None
+        await self._write.send(SessionMessage(message, item.metadata))
 
     async def _cancel(self, item: SessionMessage, request: OpenRequest | None) -> None:
         if request is not None:
@@ -126,23 +142,23 @@ class StreamableTransport(StockTransport):
 
     # Requests --------------------------------------------------------------------------
 
-    async def post_request(self, message: dict[str, Any], headers: httpx2.Headers) -> httpx2.Response:
+    async def post_request(self, request_id: RequestId, headers: httpx2.Headers) -> httpx2.Response:
         """Send a request; returns what the SDK shall believe to be the answer."""
-        request = self._open_request(message["id"])
+        request = self._open_request(request_id)
         if request is None:
-            return _done(message["id"])
+            return done()
         async with contextlib.AsyncExitStack() as stack:
             try:
                 async with self._until_dropped(request):
-                    response = await self._exchange(stack, message, headers, request)
+                    response = await self._exchange(stack, headers, request)
             except MCPClientError as error:
                 self._fail_request(request, error)
             except _DroppedError:
                 pass
             else:
                 if response is not None:
-                    return _event_stream(AdaptedBody(self._events_for(request, response), stack.pop_all()))
-        return _done(message["id"])
+                    return event_stream(AdaptedBody(self._events_for(request, response), stack.pop_all()))
+        return done()
 
     @contextlib.asynccontextmanager
     async def _until_dropped(self, request: OpenRequest) -> AsyncIterator[None]:
@@ -160,7 +176,6 @@ class StreamableTransport(StockTransport):
     async def _exchange(
         self,
         stack: contextlib.AsyncExitStack,
-        message: dict[str, Any],
         headers: httpx2.Headers,
         request: OpenRequest,
     ) -> Response | None:
@@ -168,16 +183,19 @@ class StreamableTransport(StockTransport):
         is_handshake = request.method == "initialize"
         if is_handshake:
             self._session.begin()
-        body = json_codec.dumps(message)
         response = await stack.enter_async_context(
-            self._client.request("POST", headers=self._headers(headers), body=body, exchange=request.exchange)
+            self._client.request(
+                "POST", headers=self._headers(headers), body=request.body, exchange=request.exchange
+            )
         )
         if response.status >= 300:
             self._take_refusal(await read_refusal(response), request)
             return None
+        named_version = response.header(PROTOCOL_VERSION)
         if is_handshake:
             self._session.learn(response.header(SESSION_ID))
-        self._session.check_version(response.header(PROTOCOL_VERSION))
+            self._handshake_version = named_version
+        self._session.check_version(named_version)
         if response.content_type == EVENT_STREAM:
             return response
         if response.content_type != JSON and not response.content_type.endswith("+json"):
@@ -205,7 +223,6 @@ class StreamableTransport(StockTransport):
     async def _events_for(self, request: OpenRequest, response: Response) -> AsyncIterator[bytes]:
         """Take the events of a request; yields what the SDK needs of them."""
         parser = self._new_parser()
-        position: str | None = None
         try:
             while True:
                 async with self._until_dropped(request):
@@ -216,14 +233,56 @@ class StreamableTransport(StockTransport):
                     if await self._take_event(event, request):
                         response.finish()
                         raise _DroppedError
-                if parser.last_event_id != position and not self._session.is_modern:
-                    position = parser.last_event_id
-                    yield _position(parser)
+                if parser.last_event_id not in (None, request.position) and not self._session.is_modern:
+                    request.position, request.tries = parser.last_event_id, 0
+                    yield position_of(parser)
         except _DroppedError:
             pass
-        except ResultTooLargeError as error:
+        except TransportError as error:
+            logger.debug("The event stream of %r from %r broke: %s", request.method, self.server, error)
+            return
+        except (ProtocolError, ResultTooLargeError) as error:
             self._fail_request(request, error)
-        yield _completion(request.request_id)
+        yield COMPLETION
+
+    async def resume(self, headers: httpx2.Headers) -> httpx2.Response:
+        """Take up the event stream of a request again."""
+        position = headers.get(LAST_EVENT)
+        request = next((each for each in self._open.values() if each.position == position), None)
+        if request is None:
+            return event_stream(COMPLETION)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with self._until_dropped(request):
+                    response = await stack.enter_async_context(
+                        self._client.request("GET", headers=self._headers(headers))
+                    )
+                    if response.status < 300:
+                        chunks = self._events_for(request, response)
+                        return event_stream(AdaptedBody(chunks, stack.pop_all()))
+                    refusal = await read_refusal(response)
+                if self._session.session_id is not None and refusal.ends_session():
+                    self._lose_session(refusal.status)  # the request itself may have run
+                is_hopeless = refusal.is_final
+            except (TransportError, ServerUnavailableError) as error:
+                logger.debug("Could not resume %r of %r: %s", request.method, self.server, error)
+                is_hopeless = False
+            except MCPClientError as error:
+                self._fail_request(request, error)
+                is_hopeless = True
+            except _DroppedError:
+                is_hopeless = True
+        request.tries += 1
+        if is_hopeless or request.tries >= MAX_RESUMES:
+            self._fail_request(request, self._no_end(request))
+        # An empty stream, unlike an error, makes the SDK try again.
+        return event_stream(b"" if self._waits(request) else COMPLETION)
+
+    def _no_end(self, request: OpenRequest) -> TransportError:
+        return TransportError(
+            f"The server {self.server!r} ended its event stream without an answer to {request.method!r}.",
+            server=self.server,
+        )
 
     # Other messages --------------------------------------------------------------------
 
@@ -232,6 +291,8 @@ class StreamableTransport(StockTransport):
         work = self._tell(message, self._headers(headers))
         if message.get("method") == "notifications/initialized":
             await work  # requests are refused by strict servers before it
+            if not self._session.is_modern:
+                self._spawn(self._follow_server())
         elif "method" in message:
             self._spawn(self._courtesy(work))  # the SDK sends nothing else while it waits for this
         else:
@@ -254,51 +315,27 @@ class StreamableTransport(StockTransport):
             what = message.get("method", "an answer")
             logger.debug("Could not send %s to %r: %s", what, self.server, error)
 
-    async def follow_stream(self, headers: httpx2.Headers) -> httpx2.Response:
-        """Open the server's own stream, or take up that of a request.
+    # The session -----------------------------------------------------------------------
 
-        Raises:
-            httpx2.TransportError: It failed.
-        """
-        async with contextlib.AsyncExitStack() as stack:
-            try:
-                response = await stack.enter_async_context(
-                    self._client.request("GET", headers=self._headers(headers))
-                )
-            except MCPClientError as error:
-                raise httpx2.TransportError(str(error)) from error
-            if response.status >= 300:
-                refusal = await read_refusal(response)
-                if self._session.session_id is not None and LAST_EVENT in headers and refusal.ends_session():
-                    self._lose_session(refusal.status)
-            elif response.content_type == EVENT_STREAM:
-                return _event_stream(AdaptedBody(self._events(response), stack.pop_all()))
-        return httpx2.Response(response.status)
+    async def _follow_server(self) -> None:
+        """Hear what the server says of its own accord."""
+        stream = ServerStream(
+            self._client, self._session, self._take_event, self._new_parser(), delay=REOPEN_SECONDS
+        )
+        end = await stream.run()
+        logger.debug("The server %r has no stream of messages any more: %s.", self.server, end.value)
+        if end is StreamEnd.SESSION_LOST:
+            self._lose_session(404)
 
-    async def _events(self, response: Response) -> AsyncIterator[bytes]:
-        parser = self._new_parser()
-        position: str | None = None
-        while chunk := await response.read_chunk():
-            for event in parser.feed(chunk):
-                waiting = set(self._open)
-                await self._take_event(event)
-                for request_id in waiting - set(self._open):
-                    yield _completion(request_id)
-            if parser.last_event_id != position:
-                position = parser.last_event_id
-                yield _position(parser)
+    def _lose_session(self, status: int) -> None:
+        why = f"the server has ended the session (HTTP {status})."
+        self._fail(
+            ConnectionLostError(f"The connection to {self.server!r} was lost: {why}", server=self.server)
+        )
 
-    async def end_session(self) -> httpx2.Response:
-        """Tell the server that the session is over. Servers need not support it."""
-        seconds = min(self._spec.shutdown_timeout or TERMINATION_SECONDS, TERMINATION_SECONDS)
-        if self._session.session_id is not None and self.failure is None:
-            try:
-                async with asyncio.timeout(seconds):
-                    async with self._client.request("DELETE", headers=self._session.headers()) as response:
-                        response.finish()
-            except (MCPClientError, TimeoutError) as error:
-                logger.debug("The session of %r was not ended properly: %s", self.server, error)
-        return httpx2.Response(204)
+    async def _end_session(self) -> None:
+        if self.failure is None:
+            await end_session(self._client, self._session, self._spec.shutdown_timeout)
 
     # Pieces ----------------------------------------------------------------------------
 
@@ -320,7 +357,11 @@ class StreamableTransport(StockTransport):
         return self._route(message, len(event.data), request)
 
     def _route(self, message: Any, size: int, request: OpenRequest | None) -> bool:
-        """Deliver a message or a batch (2025-03-26); say whether it answered ``request``."""
+        """Deliver a message or a batch (2025-03-26); say whether it answered ``request``.
+
+        Raises:
+            ProtocolError: It answers the handshake and breaks a rule that ``strict`` asks to be kept.
+        """
         if request is None:
             for item in message if isinstance(message, list) else [message]:
                 self._receive(item, size)
@@ -332,63 +373,20 @@ class StreamableTransport(StockTransport):
             return False
         if answer.get("id") is not None and not has_id(answer, request.request_id):
             self._note_noise(f"an answer to {request.method!r} bore another id")
+        if request.method == "initialize" and isinstance(answer.get("result"), dict):
+            self._session.check_handshake(self._handshake_version, answer["result"])
         self._receive({**answer, "id": request.request_id}, size)
         return True
 
     def _headers(self, stamped: httpx2.Headers) -> dict[str, str]:
-        """Return what is sent for the headers that the SDK gave: the session's real id is known here only."""
+        """Return what is sent for the headers that the SDK gave: the session is known here only."""
         headers = passed_on(stamped)
         self._session.version = headers.get(PROTOCOL_VERSION, self._session.version)
-        headers.pop(SESSION_ID, None)
         return headers | self._session.headers()
 
     def _new_parser(self) -> EventStreamParser:
         return EventStreamParser(self._max_frame_size, server=self.server)
 
-    def _lose_session(self, status: int) -> None:
-        why = f"the server has ended the session (HTTP {status})."
-        self._fail(
-            ConnectionLostError(f"The connection to {self.server!r} was lost: {why}", server=self.server)
-        )
-
-
-class _Adapter(HttpxAdapter):
-    """Takes the SDK's HTTP requests for what they mean."""
-
-    def __init__(self, transport: StreamableTransport, client: HttpClient) -> None:
-        super().__init__(client)
-        self._transport = transport
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if request.method == "GET":
-            return await self._transport.follow_stream(request.headers)
-        if request.method == "DELETE":
-            return await self._transport.end_session()
-        message = json_codec.loads(await request.aread())
-        if "method" in message and "id" in message:
-            return await self._transport.post_request(message, request.headers)
-        return await self._transport.post_message(message, request.headers)
-
 
 class _DroppedError(Exception):
     """Nobody waits for the request any more."""
-
-
-def _done(request_id: RequestId) -> httpx2.Response:
-    """Tell the SDK that a request is answered; what the answer is, it has been told already."""
-    body = json_codec.dumps({"jsonrpc": "2.0", "id": request_id, "result": {}})
-    return httpx2.Response(200, headers={"content-type": JSON, SESSION_ID: STAND_IN}, content=body)
-
-
-def _event_stream(body: httpx2.AsyncByteStream) -> httpx2.Response:
-    return httpx2.Response(200, headers={"content-type": EVENT_STREAM, SESSION_ID: STAND_IN}, stream=body)
-
-
-def _completion(request_id: RequestId) -> bytes:
-    return b'data: {"jsonrpc":"2.0","id":%b,"result":{}}\n\n' % json_codec.dumps(request_id)
-
-
-def _position(parser: EventStreamParser) -> bytes:
-    """Tell the SDK where, and when, a stream can be taken up again."""
-    retry = "" if parser.retry is None else f"retry: {parser.retry}\n"
-    return f"id: {parser.last_event_id or ''}\n{retry}data:\n\n".encode()

@@ -65,6 +65,12 @@ class OpenRequest:
     request_id: RequestId
     method: str
     exchange: Exchange
+    body: bytes = b""
+    """What is sent for it, where that happens later."""
+    position: str | None = None
+    """The event after which the stream with its answer can be taken up again."""
+    tries: int = 0
+    """To do so, in a row and in vain."""
 
 
 def dumped(item: SessionMessage) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from mcp_client_app.client.dispatch import BaseDispatcher, Pending
 from mcp_client_app.client.event_stream import EventStreamParser, ServerEvent
 from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.http import HttpClient, Response
+from mcp_client_app.client.http_farewell import end_session
 from mcp_client_app.client.http_faults import BODY_LIMIT, FaultReader, Refusal
 from mcp_client_app.client.http_session import EVENT_STREAM, PROTOCOL_VERSION, SESSION_ID, HttpSession
 from mcp_client_app.client.http_streams import (
@@ -49,8 +50,6 @@ MAX_RESUMES = 5
 """Tries in a row, none of which brought anything, to take up the stream of a request again."""
 COURTESY_SECONDS = 5.0
 """For telling the server that a request was given up."""
-TERMINATION_SECONDS = 3.0
-"""For ending the session when closing."""
 
 
 class HttpDispatcher(BaseDispatcher):
@@ -98,7 +97,7 @@ class HttpDispatcher(BaseDispatcher):
         Args:
             timeout: Seconds for the farewell, of which at most three are used; 0 = no limit of the caller's.
         """
-        terminate = self._terminates and self._session.session_id is not None and self.failure is None
+        terminate = self._terminates and self.failure is None
         self._fail(
             ConnectionLostError(f"The connection to {self.server!r} has been closed.", server=self.server)
         )
@@ -108,7 +107,7 @@ class HttpDispatcher(BaseDispatcher):
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
             if terminate:
-                await self._terminate(min(timeout or TERMINATION_SECONDS, TERMINATION_SECONDS))
+                await end_session(self._client, self._session, timeout)
         finally:
             self._session.begin()
             await self._client.aclose()
@@ -191,8 +190,9 @@ class HttpDispatcher(BaseDispatcher):
                 await self._take_body(response, pending)
         if broken is not None:
             await self._resume(broken, pending)
-        if is_handshake:
-            self._session.check_handshake(named_version, pending.future)
+        answer = pending.future
+        if is_handshake and answer.done() and not answer.cancelled() and answer.exception() is None:
+            self._session.check_handshake(named_version, answer.result())
 
     async def _take_body(self, response: Response, pending: Pending) -> None:
         if response.content_type != JSON and not response.content_type.endswith("+json"):
@@ -340,12 +340,3 @@ class HttpDispatcher(BaseDispatcher):
         self._fail(
             ConnectionLostError(f"The connection to {self.server!r} was lost: {why}", server=self.server)
         )
-
-    async def _terminate(self, seconds: float) -> None:
-        """Tell the server that the session is over. Servers need not support it."""
-        try:
-            async with asyncio.timeout(seconds):
-                async with self._client.request("DELETE", headers=self._session.headers()) as response:
-                    response.finish()
-        except (MCPClientError, TimeoutError) as error:
-            logger.debug("The session of %r was not ended properly: %s", self.server, error)

@@ -193,6 +193,7 @@ async def plain(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 
 @scenario("status")
+@scenario("probe_status", on="server/discover")
 @scenario("get_status", on="GET")
 @scenario("note_status", on="notifications/roots/list_changed")
 @scenario("proxy_refuses", on="CONNECT")
@@ -204,6 +205,7 @@ async def status(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 
 @scenario("rpc_error")
+@scenario("probe_rpc_error", on="server/discover")
 async def rpc_error(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     request_id = peer.options.get("id", request.rpc["id"])
     error = {"code": peer.options.get("code", -32602), "message": peer.options.get("message", "no")}
@@ -242,11 +244,13 @@ async def big_json(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 
 @scenario("reset")
+@scenario("probe_reset", on="server/discover")
 async def reset(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     reply.reset()
 
 
 @scenario("hang")
+@scenario("probe_hang", on="server/discover")
 @scenario("delete_hangs", on="DELETE")
 async def hang(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     await peer.go_on.wait()
@@ -254,6 +258,7 @@ async def hang(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 
 @scenario("truncated")
+@scenario("probe_truncated", on="server/discover")
 async def truncated(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     await reply.head(200, {"content-length": "1000"}, "application/json")
     await reply.raw(b'{"jsonrpc": "2.0", "id"')
@@ -342,7 +347,6 @@ async def resume(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 @scenario("resume", on="GET")
 async def resume_get(peer: FaultyHttp, request: Request, reply: Reply) -> None:
-    call = peer.received(CALL)[-1]
     tries = len([item for item in peer.received("GET") if "last-event-id" in item.headers])
     if "last-event-id" not in request.headers:
         await reply.send(405)
@@ -356,6 +360,7 @@ async def resume_get(peer: FaultyHttp, request: Request, reply: Reply) -> None:
         reply.reset()
     else:
         await reply.stream()
+        call = peer.received(CALL)[-1]
         await reply.event(text(call, f"after {request.headers['last-event-id']}"), event_id="e3")
         await reply.end()
 

@@ -1,0 +1,519 @@
+"""The same scripts through the links ``own`` and ``stock``: the results must be the same."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from mcp_client_app.client.manager import MCPClientManager
+from mcp_client_app.datatypes import (
+    ConnectionState,
+    Progress,
+    ProtocolMode,
+    ServerSpec,
+    StrictOptions,
+    Transport,
+)
+from mcp_client_app.exceptions import MCPClientError, RequestTimeoutError
+from tests.client.conftest import MakeManager, MakePeer
+from tests.client.linking import LINKS, call, http_spec, linked, make, outcome, sdk_over_http
+from tests.client.peers import FAULTY, SERVERS, Recorder, stdio_spec
+from tests.servers.faulty_http import FaultyHttp
+
+ERAS = [ProtocolMode.LEGACY, ProtocolMode.AUTO]
+"""With these servers, AUTO finds the new era."""
+
+STDIO: dict[str, Any] = {
+    "transport": Transport.STDIO,
+    "command": sys.executable,
+    "args": (str(SERVERS / "sdk_stdio.py"),),
+}
+
+# A well-behaved server ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["stdio", "json", "events"])
+def answers(request: pytest.FixtureRequest) -> str:
+    """How the SDK's server answers: over stdio, and over HTTP in both forms."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def sdk(answers: str) -> Iterator[dict[str, Any]]:
+    """How to reach that server."""
+    if answers == "stdio":
+        yield STDIO
+        return
+    with sdk_over_http("--json" if answers == "json" else "--resumable") as url:
+        yield {"transport": Transport.STREAMABLE_HTTP, "url": url}
+
+
+def attempt(verb: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return what a verb gives, or how it fails."""
+    try:
+        return verb(*args, **kwargs)
+    except MCPClientError as error:
+        return type(error), str(error), error.details()
+
+
+def script(manager: MCPClientManager) -> dict[str, Any]:
+    """Do everything whose outcome depends on nothing but the server."""
+    status = manager.connect("sdk")
+    progress: list[Progress] = []
+    seen: dict[str, Any] = {
+        "handshake": (
+            status.protocol_version,
+            status.server_name,
+            status.server_version,
+            status.instructions,
+            status.capabilities,
+            status.warnings,
+        ),
+        "tools": manager.list_tools("sdk"),
+        "resources": manager.list_resources("sdk"),
+        "templates": manager.list_resource_templates("sdk"),
+        "prompts": manager.list_prompts("sdk"),
+        "resource": manager.read_resource("sdk", "peer://notes"),
+        "binary": manager.read_resource("sdk", "peer://pixel"),
+        "templated": manager.read_resource("sdk", "peer://colours/red"),
+        "no resource": attempt(manager.read_resource, "sdk", "peer://colours/loud"),
+        "prompt": manager.get_prompt("sdk", "paint", {"thing": "it", "colour": "blue"}),
+        "no prompt": attempt(manager.get_prompt, "sdk", "nonsense"),
+        "completion": manager.complete("sdk", {"type": "ref/prompt", "name": "paint"}, "colour", "gr"),
+        "big": manager.call_tool("sdk__big", {"size": 1_500_000}).text == "x" * 1_500_000,
+        "progress": (manager.call_tool("sdk__slow", {"steps": 3}, on_progress=progress.append), progress),
+    }
+    calls: Mapping[str, Mapping[str, Any]] = {
+        "echo": {"text": "é\u2028🦊 \ud83d\ude00"},
+        "add": {"a": 1, "b": 2},
+        "fail": {"message": "no"},
+        "image": {},
+        "audio": {},
+        "mixed": {},
+        "log": {"messages": ["one", "two"]},
+    }
+    for tool, arguments in calls.items():
+        seen[tool] = attempt(manager.call_tool, f"sdk__{tool}", arguments)
+    seen["bad arguments"] = attempt(manager.call_tool, "sdk__add", {"a": "x"})
+    seen["no tool"] = attempt(manager.call_tool, "nonsense", server="sdk")
+    return seen
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_good_server_is_the_same_through_both_links(
+    manage: MakeManager, sdk: dict[str, Any], mode: ProtocolMode
+):
+    own, stock = (
+        script(manage(ServerSpec(name="sdk", mode=mode, **sdk), default_link=kind)) for kind in LINKS
+    )
+
+    assert stock == own
+    assert own["handshake"][0] == ("2025-11-25" if mode is ProtocolMode.LEGACY else "2026-07-28")
+    assert own["add"].structured == {"result": 3.0}
+    assert own["fail"].is_error
+
+
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("mode", ERAS)
+def test_calls_of_many_threads_meet_at_the_server(
+    manage: MakeManager, sdk: dict[str, Any], mode: ProtocolMode, kind: str, threads: ThreadPoolExecutor
+):
+    manager = manage(ServerSpec(name="sdk", mode=mode, **sdk), default_link=kind)
+    calls = [threads.submit(manager.call_tool, "sdk__meet", {"count": 20}) for _ in range(20)]
+
+    assert {each.result().text for each in calls} == {"met 20"}
+
+
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_call_that_takes_too_long_is_cancelled_at_the_server(
+    manage: MakeManager, sdk: dict[str, Any], mode: ProtocolMode, kind: str
+):
+    if sdk["transport"] is Transport.STREAMABLE_HTTP and mode is ProtocolMode.AUTO:
+        pytest.skip("the SDK's server does not watch a connection on which it owes JSON")
+    manager = manage(ServerSpec(name="sdk", mode=mode, **sdk), default_link=kind)
+    manager.connect("sdk")
+    label = f"{kind} {mode}"
+    cancelled: list[str] = []
+    while label not in cancelled:
+        with pytest.raises(RequestTimeoutError) as caught:
+            manager.call_tool("sdk__hang", {"label": label}, timeout=0.3)
+        assert caught.value.details()["outcome"] == "unknown"
+        cancelled = manager.call_tool("sdk__cancellations").structured["result"]
+
+
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_changed_list_is_noticed(
+    manage: MakeManager, sdk: dict[str, Any], mode: ProtocolMode, kind: str, recorder: Recorder
+):
+    manager = manage(ServerSpec(name="sdk", mode=mode, **sdk), default_link=kind, observers=[recorder])
+    manager.connect("sdk")
+    recorder.wait_for(lambda: recorder.catalogues)
+    while len(recorder.catalogues) < 2:
+        # What the server says of its own accord comes by a stream that opens behind the scenes.
+        manager.call_tool("sdk__grow")
+
+    assert manager.call_tool("sdk__added").text == "here"
+
+
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("mode", ERAS)
+def test_log_messages_come_in_order(
+    manage: MakeManager, sdk: dict[str, Any], mode: ProtocolMode, kind: str, recorder: Recorder
+):
+    if "url" in sdk:
+        pytest.skip("over HTTP the SDK's server sends them where nobody need listen")
+    manager = manage(ServerSpec(name="sdk", mode=mode, **sdk), default_link=kind, observers=[recorder])
+    manager.call_tool("sdk__log", {"messages": [str(number) for number in range(50)]})
+    recorder.wait_for(lambda: len(recorder.logs) == 50)
+
+    assert [message.data for message in recorder.logs] == [str(number) for number in range(50)]
+
+
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_tool_may_ask_back(
+    manage: MakeManager, sdk: dict[str, Any], answers: str, mode: ProtocolMode, kind: str
+):
+    async def elicit(method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return {"action": "accept", "content": {"name": "Ada"}}
+
+    manager = manage(ServerSpec(name="sdk", mode=mode, **sdk), default_link=kind)
+    manager.input_handlers["elicitation/create"] = elicit
+    if answers == "json" and mode is ProtocolMode.LEGACY:
+        pytest.skip("a JSON answer has no room for a question")
+
+    assert "Hello Ada" in attempt(manager.call_tool, "sdk__greet").text
+
+
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_server_that_dies_in_a_call_is_lost_and_comes_back(
+    manage: MakeManager, mode: ProtocolMode, kind: str, recorder: Recorder
+):
+    spec = ServerSpec(name="sdk", mode=mode, **STDIO)
+    manager = manage(spec, default_link=kind, observers=[recorder])
+    failure = attempt(manager.call_tool, "sdk__crash", {"status": 9})
+
+    assert failure[0].__name__ == "ServerCrashedError"
+    assert (failure[2]["exit_code"], failure[2]["outcome"]) == (9, "unknown")
+    recorder.wait_for_state("sdk", ConnectionState.LOST)
+    assert manager.call_tool("sdk__echo", {"text": "again"}).text == "again"
+    assert recorder.path("sdk") == ["connecting", "ready", "lost", "connecting", "ready"]
+
+
+# Faulty stdio ------------------------------------------------------------------------
+
+STDIO_CALLS = [
+    "banner",
+    "non_utf8",
+    "bad_progress",
+    "duplicate_reply",
+    "string_ids",
+    "error_on_call",
+    "error_on_call=-32602",
+    "null_id_error",
+    "null_id_error=missing",
+    "result_not_object",
+    'result_not_object="text"',
+    "not_a_list_content",
+    "null_content",
+    "null_content=missing",
+    "empty_content",
+    "structured_only",
+    "unknown_blocks",
+    "strange_values",
+    "output_schema_mismatch",
+    "junk_notifications",
+    "huge_line=3000000",
+    "die_on_call=7",
+    "close_output_on_call",
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ["handshake", "2026-07-28"])
+@pytest.mark.parametrize("scenario", STDIO_CALLS)
+async def test_a_faulty_stdio_server_fails_the_same_way(scenario: str, era: str):
+    async def play(kind: str) -> dict[str, Any]:
+        spec = stdio_spec("docs", FAULTY, "--scenario", scenario, "--era", era)
+        async with linked(kind, spec) as link:
+            first = await call(link)
+            # Some scenarios end the link at their leisure.
+            second = first if link.closed.done() else await outcome(link.request("tools/list", {}))
+            return {
+                "handshake": link.handshake,
+                "first": first,
+                "second": second,
+                "noise": link.diagnostics().noise_count,
+                "lost": str(link.failure),
+            }
+
+    own, stock = await play("own"), await play("stock")
+
+    assert stock == own
+
+
+STDIO_STARTS = [
+    "bare_initialize",
+    "unknown_version",
+    "no_capabilities",
+    "error_on_initialize",
+    "exit_at_start=3",
+    "exit_unless_initialize_first",
+    "mute_discover",
+    "bad_tools",
+    "bad_listing",
+    "error_on_list",
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("scenario", STDIO_STARTS)
+@pytest.mark.parametrize("mode", list(ProtocolMode))
+async def test_connecting_to_a_faulty_stdio_server_ends_the_same_way(scenario: str, mode: ProtocolMode):
+    if scenario == "mute_discover" and mode is ProtocolMode.MODERN:
+        pytest.skip("waits for the SDK's own ten seconds")
+
+    async def play(kind: str) -> Any:
+        spec = stdio_spec("docs", FAULTY, "--scenario", scenario, mode=mode, connect_timeout=2)
+        link = make(kind, spec)
+        try:
+            failure = await outcome(link.open())
+            if failure is not None:
+                return failure
+            return link.handshake, link.repairs, await outcome(link.request("tools/list", {}))
+        finally:
+            await link.close()
+
+    own, stock = await play("own"), await play("stock")
+
+    assert stock == own
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_server_that_stops_reading_is_started_anew(
+    manage: MakeManager, peer: MakePeer, threads: ThreadPoolExecutor, kind: str
+):
+    # It has read initialize, initialized, tools/list: nothing more.
+    server = peer("srv", "stop_reading=3", once=True, mode="legacy", shutdown_timeout=0.5)
+    manager = manage(server, default_link=kind)
+    manager.connect("srv")
+    large = {"path": "/dev/null", "text": "x" * 3_000_000}
+    calls = [threads.submit(manager.call_tool, "srv__write", large, timeout=0.5) for _ in range(3)]
+    sent = [error.sent for call in calls if isinstance(error := call.exception(20), RequestTimeoutError)]
+
+    assert sent.count(True) == 1
+    assert manager.call_tool("srv__echo", {"text": "anew"}).text == "anew"
+    assert len(server.pids) == 2
+
+
+# Faulty HTTP -------------------------------------------------------------------------
+
+CHALLENGE = {"www-authenticate": "Bearer realm=x", "retry-after": "7"}
+HTTP_CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("plain", {}),
+    ("plain", {"session": False}),
+    *[
+        ("status", {"status": status, "headers": CHALLENGE})
+        for status in (400, 401, 403, 405, 408, 429, 500, 503)
+    ],
+    ("status", {"status": 404}),
+    ("status", {"status": 200, "body": b"<html>", "type": "text/html"}),
+    ("status", {"status": 200, "body": b"{half", "type": "application/json"}),
+    ("status", {"status": 200, "body": b"", "type": "application/json"}),
+    ("status", {"status": 202}),
+    ("status", {"status": 204}),
+    ("rpc_error", {"status": 400}),
+    ("rpc_error", {"status": 400, "id": None}),
+    ("rpc_error", {"status": 500}),
+    ("rpc_error", {"status": 200, "code": -32603}),
+    ("wrong_id", {}),
+    ("batch", {}),
+    ("gzip", {}),
+    ("big_json", {"size": 3_000_000}),
+    ("reset", {}),
+    ("truncated", {}),
+    ("redirect", {}),
+    ("redirect", {"status": 302}),
+    ("redirect", {"to": "http://127.0.0.2/mcp"}),
+    ("redirect", {"to": "/login"}),
+    ("cookie", {}),
+    ("sse", {}),
+    ("sse_odd", {}),
+    ("sse_kept_open", {}),
+    ("sse_cut", {}),
+    ("sse_cut", {"cleanly": True}),
+    ("resume", {}),
+    ("resume", {"refuses": 404}),
+    ("server_request", {}),
+    ("session_lost", {}),
+    ("session_lost", {"status": 400}),
+    ("session_lost", {"bare": True}),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("scenario", "options"), HTTP_CALLS)
+async def test_a_faulty_http_server_fails_the_same_way(scenario: str, options: dict[str, Any]):
+    async def play(kind: str) -> dict[str, Any]:
+        async with FaultyHttp(scenario, **options) as peer:
+            spec = http_spec(peer.url, mode=ProtocolMode.LEGACY)
+            link = make(kind, spec, input_handlers={"roots/list": no_roots})
+            try:
+                seen: dict[str, Any] = {"open": await outcome(link.open())}
+                if seen["open"] is None:
+                    seen["handshake"] = link.handshake
+                    seen["call"] = await call(link)
+                    if "connection_lost" in str(seen["call"]):
+                        await link.closed
+                    seen["failure"] = await outcome(_raise(link.failure))
+                    seen["ping"] = await outcome(link.request("ping", {}))
+            finally:
+                await link.close()
+        seen["wire"] = [
+            (
+                item.method,
+                item.rpc_method,
+                item.headers.get("mcp-session-id"),
+                item.headers.get("mcp-protocol-version"),
+            )
+            for item in peer.requests
+            if item.method != "GET"
+        ]
+        return seen
+
+    own, stock = await play("own"), await play("stock")
+
+    assert stock == own
+
+
+async def no_roots(method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return {"roots": []}
+
+
+async def _raise(error: MCPClientError | None) -> None:
+    if error is not None:
+        raise error
+
+
+PROBES: list[tuple[str, dict[str, Any]]] = [
+    ("status", {"status": 400}),
+    ("status", {"status": 404}),
+    ("status", {"status": 405}),
+    ("rpc_error", {"status": 200, "code": -32601}),
+    *[("status", {"status": status, "headers": CHALLENGE}) for status in (401, 403, 429, 500, 503)],
+    ("status", {"status": 200, "body": b"<html>", "type": "text/html"}),
+    ("reset", {}),
+    ("truncated", {}),
+    ("hang", {}),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("scenario", "options"), PROBES)
+async def test_the_same_answers_to_the_probe_mean_an_old_server(scenario: str, options: dict[str, Any]):
+    async def play(kind: str) -> dict[str, Any]:
+        async with FaultyHttp(f"probe_{scenario}", **options) as peer:
+            link = make(kind, http_spec(peer.url, connect_timeout=1))
+            try:
+                failure = await outcome(link.open())
+            finally:
+                await link.close()
+        return {
+            "failure": failure,
+            "handshake": link.handshake,
+            "methods": [item.rpc_method for item in peer.requests if item.rpc_method],
+        }
+
+    own, stock = await play("own"), await play("stock")
+
+    assert stock == own
+    downgrades = options.get("status", 400 if scenario == "hang" else 0) in (200, 400, 404, 405)
+    assert ("initialize" in own["methods"]) is (downgrades and "body" not in options)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+async def test_a_stream_of_the_servers_own_messages_is_followed_and_its_end_of_session_noticed(kind: str):
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    async with FaultyHttp("get_stream", gone=404) as peer:
+        spec = http_spec(peer.url, mode=ProtocolMode.LEGACY)
+        async with linked(
+            kind, spec, on_notification=lambda method, params: heard.put_nowait(method)
+        ) as link:
+            await peer.opened(1)
+            await peer.push({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            assert await heard.get() == "notifications/tools/list_changed"
+            await peer.drop_stream()
+            await link.closed
+            failure = str(link.failure)
+
+    assert "ended the session (HTTP 404)" in failure
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+async def test_a_cancelled_call_lets_go_of_its_post_and_tells_the_server(kind: str):
+    async with FaultyHttp("hang") as peer:
+        spec = http_spec(peer.url, mode=ProtocolMode.LEGACY)
+        async with linked(kind, spec) as link:
+            calling = asyncio.create_task(link.request("tools/call", {"name": "echo"}))
+            await peer.seen("tools/call")
+            calling.cancel()
+            await asyncio.wait({calling})
+            cancelled = await peer.seen("notifications/cancelled")
+            await peer.left.wait()
+
+    assert cancelled.rpc["params"]["requestId"] == peer.received("tools/call")[0].rpc["id"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+async def test_closing_does_not_wait_for_a_server_that_never_ends_the_session(kind: str):
+    async with FaultyHttp("delete_hangs") as peer, asyncio.timeout(20):
+        async with linked(kind, http_spec(peer.url, mode=ProtocolMode.LEGACY, shutdown_timeout=0.2)):
+            pass
+        await peer.seen("DELETE")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize(
+    ("option", "options"),
+    [
+        ("session_header", {"session": False}),
+        ("version_consistency", {"headers": {"mcp-protocol-version": "2024-11-05"}}),
+    ],
+)
+async def test_a_handshake_that_breaks_a_strict_rule_is_refused(
+    kind: str, option: str, options: dict[str, Any]
+):
+    async with FaultyHttp(**options) as peer:
+        strict = StrictOptions.from_names([option])
+        link = make(kind, http_spec(peer.url, mode=ProtocolMode.LEGACY, strict=strict))
+        failure = await outcome(link.open())
+        await link.close()
+
+    assert failure[:2] == ("ProtocolError", "protocol_error")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+async def test_an_answer_in_another_version_is_refused_when_strict(kind: str):
+    options: dict[str, Any] = {"headers": {"mcp-protocol-version": "2025-06-18"}, "body": b"{}"}
+    strict = StrictOptions(protocol_header=True)
+    async with (
+        FaultyHttp("status", **options) as peer,
+        linked(kind, http_spec(peer.url, mode=ProtocolMode.LEGACY, strict=strict)) as link,
+    ):
+        answered = await call(link)
+
+    assert answered["result"][0] == "ProtocolError"
+    assert "2025-06-18" in answered["result"][2]
