@@ -45,7 +45,7 @@ class ServerConnectionViewSet(MCPViewSet):
     def connect(self, request: Request, name: str) -> Response:
         """Connect the server here, and allow it again everywhere; 202 if it still connects at the end."""
         status = services.connect(name, user=request.user, wait=self.time_left())
-        return _answer(status, status=200 if _is_decided(status) else 202)
+        return _answer(status, code=200 if _is_decided(status) else 202)
 
     def disconnect(self, request: Request, name: str) -> Response:
         """Disconnect the server in all processes, until somebody connects it."""
@@ -112,8 +112,8 @@ def _failure(status: ServerStatus) -> dict[str, Any] | None:
     return {"code": status.code, "detail": status.reason} if status.code else None
 
 
-def _answer(status: ServerStatus, **kwargs: Any) -> Response:
-    return Response(ServerStatusSerializer(status).data, **kwargs)
+def _answer(status: ServerStatus, code: int = 200) -> Response:
+    return Response(ServerStatusSerializer(status).data, status=code)
 
 
 def _report(statuses: Iterable[ServerStatus], errors: dict[str, Any]) -> Response:

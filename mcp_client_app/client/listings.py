@@ -106,9 +106,10 @@ async def _first(connection: Connection, wait: float | None) -> Catalogue:
     """Return the catalogue of a server that has to be connected, within the time allowed."""
     name = connection.spec.name
     if wait == 0 and connection.link is None:
-        if connection.standing.state in (ConnectionState.IDLE, ConnectionState.CONNECTING):
-            raise ServerUnavailableError(f"The server {name!r} is not connected.", server=name)
-        raise connection.standing.explanation()
+        connection.standing.check_may_connect(asyncio.get_running_loop().time())
+        if connection.standing.error is not None:
+            raise connection.standing.explanation()
+        raise ServerUnavailableError(f"The server {name!r} is not connected.", server=name)
     limit = connection.spec.list_timeout if wait is None else wait
     try:
         async with asyncio.timeout(connection.patience(limit) if limit else None):
