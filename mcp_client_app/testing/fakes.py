@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import MCPServerError, ToolError
+from mcp.shared.exceptions import MCPError
 
 __all__ = ["fake_server"]
 
@@ -41,7 +45,7 @@ def fake_server(
         server: MCPServer[Any] = MCPServer(name, instructions=instructions, version="1.0")
     named = tools.items() if isinstance(tools, Mapping) else ((tool.__name__, tool) for tool in tools)
     for tool_name, tool in named:
-        server.add_tool(tool, name=tool_name)
+        server.add_tool(_telling(tool), name=tool_name)
     for uri, content in (resources or {}).items():
         is_binary = isinstance(content, bytes)
         mime_type = "application/octet-stream" if is_binary else "text/plain"
@@ -49,6 +53,35 @@ def fake_server(
     for prompt_name, prompt in (prompts or {}).items():
         server.prompt(prompt_name)(_function(prompt))
     return server
+
+
+def _telling(tool: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a tool whose exceptions reach the caller in words; the SDK keeps unexpected ones back."""
+    if inspect.iscoroutinefunction(tool):
+
+        @functools.wraps(tool)
+        async def acall(*args: Any, **kwargs: Any) -> Any:
+            with _told():
+                return await tool(*args, **kwargs)
+
+        return acall
+
+    @functools.wraps(tool)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _told():
+            return tool(*args, **kwargs)
+
+    return call
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except (MCPServerError, MCPError):
+        raise
+    except Exception as error:
+        raise ToolError(str(error) or type(error).__name__) from error
 
 
 def _function(content: Any) -> Callable[..., Any]:
