@@ -71,7 +71,7 @@ def faulty(*scenarios: str) -> str:
 
 
 @pytest.fixture
-def servers(run) -> Run:
+def servers(run: Run) -> Run:
     """Run the command where ``good`` works, ``dead`` cannot be started and ``off`` is disabled."""
     for words in (
         ("add", "good", faulty(), "--no-connect"),
@@ -83,7 +83,7 @@ def servers(run) -> Run:
 
 
 @pytest.fixture
-def workshop(run) -> Run:
+def workshop(run: Run) -> Run:
     """Run the command where only ``workshop``, the example server, is stored.
 
     This process has a manager, so that the server, which starts slowly, does so once per test.
@@ -123,7 +123,7 @@ def manage(directory: Path, *words: str, stdin: str | None = None, **more: str) 
 
 
 @pytest.fixture(scope="session")
-def migrated(tmp_path_factory) -> Path:
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database file with tables, to be copied."""
     directory = tmp_path_factory.mktemp("migrated")
     result = manage(directory, "migrate", "--verbosity=0")
@@ -132,7 +132,7 @@ def migrated(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def site(migrated, tmp_path) -> Path:
+def site(migrated: Path, tmp_path: Path) -> Path:
     """The directory of a fresh site that has been migrated."""
     for name in ("db.sqlite3", "secret_key"):
         (tmp_path / name).write_bytes((migrated / name).read_bytes())

@@ -63,6 +63,14 @@ def test_before_migrating_every_verb_says_what_to_do(tmp_path):
     assert manage(tmp_path, VERB, "list", "--json").document["error"]["code"] == "usage"
 
 
+def test_a_database_that_fails_is_a_failure_without_a_traceback(tmp_path):
+    (tmp_path / "db.sqlite3").write_text("This is no database. " * 100)
+    result = manage(tmp_path, VERB, "add", "files", "npx", "--no-connect")
+    assert result.code == 1
+    assert "The database failed:" in result.err
+    assert "Traceback" not in result.err
+
+
 def test_a_wrong_setting_is_named(site):
     code = "from example_project.settings import *\nMCP_CLIENT_ALLOW_STDIO = 5\n"
     (site / "wrong_settings.py").write_text(code)
@@ -91,11 +99,16 @@ def test_no_process_outlives_the_command(site, tmp_path):
     assert leftovers.survivors(started) == []
 
 
-def test_ctrl_c_ends_the_servers_and_says_so(site, tmp_path):
+@pytest.mark.parametrize(
+    "words", [["call", "slow__sleep", "seconds=600"], ["test"], ["tools"]], ids=lambda words: words[0]
+)
+def test_ctrl_c_ends_the_servers_and_says_so(site, tmp_path, words):
     pids = tmp_path / "pids"
-    manage(site, VERB, "add", "slow", f"{faulty()} --pid-file {pids}", "--no-connect")
+    slow = f"{faulty() if words[0] == 'call' else faulty('mute')} --pid-file {pids}"
+    entry = {"command": slow, "connect_timeout": 600}
+    assert manage(site, VERB, "import", "-", stdin=json.dumps({"slow": entry, "slower": entry})).code == 0
     process = subprocess.Popen(
-        [sys.executable, "manage.py", VERB, "call", "slow__sleep", "seconds=600"],
+        [sys.executable, "manage.py", VERB, *words],
         cwd=ROOT,
         env=environment(site),
         stdin=subprocess.DEVNULL,
@@ -104,7 +117,7 @@ def test_ctrl_c_ends_the_servers_and_says_so(site, tmp_path):
         text=True,
     )
     try:
-        wait_for(lambda: pids.exists() and pids.read_text().strip(), process)
+        wait_for(lambda: pids.exists() and pids.read_text().endswith("\n"), process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=SECONDS)
     finally:
@@ -114,7 +127,7 @@ def test_ctrl_c_ends_the_servers_and_says_so(site, tmp_path):
     assert out == ""
     assert "Interrupted." in err
     assert "Traceback" not in err
-    assert leftovers.survivors({int(pids.read_text())}) == []
+    assert leftovers.survivors({int(pid) for pid in pids.read_text().split()}) == []
 
 
 def test_a_reader_that_has_seen_enough_is_no_accident(site):

@@ -33,6 +33,12 @@ def test_all_means_all_that_are_enabled(servers):
     assert states == {"good": "ready", "dead": "failed"}
 
 
+def test_without_a_server_there_is_nothing_to_connect(run):
+    result = run("connect", "--all")
+    assert (result.code, result.out) == (0, "There are no enabled servers.\n")
+    assert run("tools").out == "No tools.\n"
+
+
 def test_success_alone_is_success_and_failure_alone_is_failure(servers):
     assert servers("connect", "good").code == 0
     assert servers("connect", "dead").code == 1

@@ -29,7 +29,7 @@ def options(parser: argparse.ArgumentParser) -> set[str]:
 
 def sections() -> dict[str, str]:
     """Return the text of each verb's section; verbs may share one."""
-    found = {}
+    found: dict[str, str] = {}
     for section in PAGE.split("\n### ")[1:]:
         heading, _, text = section.partition("\n")
         text = re.split(r"^## ", text, maxsplit=1, flags=re.MULTILINE)[0]

@@ -39,6 +39,15 @@ def test_servers_of_the_settings_are_listed_with_their_source(run, settings):
     assert server["target"] == "https://mcp.example.com"
 
 
+def test_an_address_that_cannot_be_filled_in_here_is_said_to_be_so(run, settings):
+    settings.MCP_CLIENT_SERVERS = {
+        "one": {"url": "${UNSET_ADDRESS}/mcp"},
+        "two": {"url": "${UNSET_ADDRESS:-https://mcp.example.com}/mcp"},
+    }
+    targets = {server["name"]: server["target"] for server in run("list", "--json").document["servers"]}
+    assert targets == {"one": "(not resolvable here)", "two": "https://mcp.example.com"}
+
+
 def test_a_command_line_is_stored_as_words(run):
     assert run("add", "files", "npx -y '@scope/a package' /srv", "--no-connect").code == 0
     row = ServerConfig.objects.get()
