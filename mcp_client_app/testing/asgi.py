@@ -41,7 +41,11 @@ def serve_asgi(app: Any) -> Iterator[str]:
         RuntimeError: The application did not start.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = _Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=GRACE))
+        # asyncio's own loop: uvloop keeps a pipe of the whole process, which would count as left behind.
+        config = uvicorn.Config(
+            app, log_config=None, loop="asyncio", ws="none", timeout_graceful_shutdown=GRACE
+        )
+        server = _Server(config)
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="mcp-testing-asgi", daemon=True
         )
