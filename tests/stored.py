@@ -35,11 +35,13 @@ def stored(name: str = "peer", *options: str, **fields: Any) -> ServerConfig:
 
 def process_environment() -> dict[str, str]:
     """Return the environment of another process of the same site, with the test's database."""
+    name = str(connection.settings_dict["NAME"])
     return {
+        **{key: value for key, value in os.environ.items() if key.startswith("PG")},
         "PATH": os.environ["PATH"],
         "DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"],
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "TEST_DATABASE_FILE": str(connection.settings_dict["NAME"]),
+        "PGDATABASE" if connection.vendor == "postgresql" else "TEST_DATABASE_FILE": name,
     }
 
 

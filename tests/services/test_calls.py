@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 
 import pytest
+from django.db import OperationalError, connection
 
 from mcp_client_app import services, signals
 from mcp_client_app.exceptions import (
@@ -21,8 +23,9 @@ from mcp_client_app.exceptions import (
     UnknownToolError,
 )
 from mcp_client_app.models import ToolCall
+from tests.servers.sdk_server import make_server
 from tests.services.conftest import shop
-from tests.stored import peer_fields
+from tests.stored import peer_entry
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("the_shop")]
 
@@ -73,8 +76,6 @@ def test_a_prompt_is_written_down():
 
 
 def test_a_completion_is_written_down(add_mcp_server):
-    from tests.servers.sdk_server import make_server
-
     add_mcp_server("peer", make_server())
     prompts = [prompt.name for prompt in services.list_prompts("peer").items]
 
@@ -113,10 +114,6 @@ def test_a_failure_of_the_tool_can_be_raised():
 
 
 def test_progress_is_told_in_the_callers_thread(add_mcp_server):
-    import threading
-
-    from tests.servers.sdk_server import make_server
-
     add_mcp_server("peer", make_server())
     seen = []
 
@@ -181,7 +178,7 @@ def test_wrong_arguments_are_written_down():
 
 
 def test_a_call_without_an_answer_in_time_is_written_down(add_mcp_server):
-    add_mcp_server("peer", {"command": peer_fields()["command"], "args": peer_fields()["args"]})
+    add_mcp_server("peer", peer_entry())
 
     with pytest.raises(RequestTimeoutError):
         services.call_tool("peer__hang", timeout=0.5)
@@ -219,7 +216,7 @@ def test_payloads_are_kept_only_if_the_settings_say_so(settings):
 
 def test_kept_payloads_are_masked(settings, add_mcp_server):
     settings.MCP_CLIENT_AUDIT_PAYLOADS = True
-    add_mcp_server("peer", {**entry(), "env": {"GREETING": "a-secret-greeting"}})
+    add_mcp_server("peer", {**peer_entry(), "env": {"GREETING": "a-secret-greeting"}})
 
     services.call_tool("peer__env", {"password": "hunter2", "deep": [{"api_key": "k3y", "note": "kept"}]})
 
@@ -251,9 +248,7 @@ def test_characters_that_databases_refuse_are_replaced(settings):
     assert row.arguments == {"text": "nul � here"}
 
 
-def test_a_row_that_cannot_be_written_never_costs_the_call(caplog, monkeypatch):
-    from django.db import OperationalError, connection
-
+def test_a_row_that_cannot_be_written_never_costs_the_call(caplog):
     def failing(execute, sql, params, many, context):
         if sql.startswith("INSERT") and "toolcall" in sql:
             raise OperationalError("the database is away")
@@ -328,11 +323,6 @@ def test_a_signal_tells_of_each_call(make_user):
         "user": user,
         "correlation_id": "c1",
     }
-
-
-def entry():
-    fields = peer_fields()
-    return {"command": fields["command"], "args": fields["args"]}
 
 
 def test_two_servers_of_one_tool_name_are_told_apart(add_mcp_server):
