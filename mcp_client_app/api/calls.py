@@ -57,11 +57,9 @@ class ToolCallViewSet(MCPViewSet):
     def get_renderers(self) -> list[BaseRenderer]:
         return [*super().get_renderers(), EventStreamRenderer()]
 
-    def finalize_response(
-        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         accepted = getattr(request, "accepted_renderer", None)
-        if isinstance(response, Response) and isinstance(accepted, EventStreamRenderer):
+        if not response.streaming and isinstance(accepted, EventStreamRenderer):
             # No stream has begun: this is an ordinary answer.
             request.accepted_renderer = JSONRenderer()
             request.accepted_media_type = JSONRenderer.media_type

@@ -122,8 +122,6 @@ def _rest_framework(error: drf.APIException) -> Answer:
     code = codes if isinstance(codes, str) else error.default_code
     details = {"permission": error.permission} if isinstance(error, MissingPermission) else {}
     headers = _retry_after(getattr(error, "wait", None))
-    if challenge := getattr(error, "auth_header", None):
-        headers["WWW-Authenticate"] = challenge
     return Answer(error.status_code, _body(code, str(error.detail), **details), headers)
 
 

@@ -14,6 +14,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from asgiref.sync import async_to_sync
@@ -134,7 +135,7 @@ class _ThreadedStream:
         with self._lock:
             if self._closed:
                 return
-            self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+            self._cancel = partial(_cancel_from_afar, loop, task)
         try:
             async with contextlib.aclosing(self._events) as events:
                 async for chunk in events:
@@ -144,3 +145,7 @@ class _ThreadedStream:
         finally:
             with self._lock:
                 self._cancel = None
+
+
+def _cancel_from_afar(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    loop.call_soon_threadsafe(task.cancel)

@@ -43,7 +43,7 @@ class HealthViewSet(MCPViewSet):
     def get_authenticators(self) -> list[BaseAuthentication]:
         return [] if app_settings.API_PUBLIC_HEALTH else super().get_authenticators()
 
-    def get_permissions(self) -> list[BasePermission]:  # type: ignore[override]  # as in the base
+    def get_permissions(self) -> list[BasePermission]:
         return [AllowAny()] if app_settings.API_PUBLIC_HEALTH else super().get_permissions()
 
     def show(self, request: Request) -> Response:

@@ -30,7 +30,7 @@ class ActionPermission(BasePermission):
         Raises:
             MissingPermission: The user has none of them.
         """
-        if not request.user or not request.user.is_authenticated:
+        if not request.user.is_authenticated:
             return False
         required = getattr(view, "required", {}).get(getattr(view, "action", None), ())
         if required and not any(may(request.user, permission) for permission in required):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,11 +37,11 @@ def require_acceptable_size(request: Request) -> None:
         RequestTooLarge: It exceeds ``DATA_UPLOAD_MAX_MEMORY_SIZE``.
         RequestDataTooBig: As above, found by Django.
     """
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    limit: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     try:
         body = request._request.body  # noqa: SLF001 (documented by REST framework)
     except RawPostDataException:
         return  # a middleware has read it already, within the limits for forms
     # A body that came in pieces told no length beforehand.
-    if limit is not None and len(body) > limit:
+    if len(body) > (limit or math.inf):
         raise RequestTooLarge

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from rest_framework import serializers as drf_serializers
@@ -105,7 +105,7 @@ class ServerViewSet(MCPViewSet):
         shown = data if self.action == "retrieve" else dict(data)
         return Response(shown, status=status, headers={"ETag": etag(row), **(headers or {})})
 
-    def _shown(self, rows: ServerConfig | Iterable[ServerConfig], *, many: bool = False) -> Any:
+    def _shown(self, rows: ServerConfig | Sequence[ServerConfig], *, many: bool = False) -> Any:
         user = self.request.user
         names = [row.name for row in rows] if not isinstance(rows, ServerConfig) else [rows.name]
         context = {

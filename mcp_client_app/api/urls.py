@@ -29,8 +29,8 @@ SERVER: Final = r"servers/(?P<name>[^/]+)"
 
 
 def _endpoint(place: str, viewset: type[MCPViewSet], name: str, **actions: str) -> URLPattern:
-    view = viewset.as_view(actions)
-    return re_path(rf"^{place}/?$", view, name=name)
+    pattern: URLPattern = re_path(rf"^{place}/?$", viewset.as_view(actions), name=name)
+    return pattern
 
 
 urlpatterns = [

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.core.signals import got_request_exception
 from django.db import connections, transaction
-from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
 from rest_framework import exceptions as drf
 from rest_framework.authentication import BaseAuthentication
@@ -42,7 +41,7 @@ class ConfiguredEndpoint(APIView):
     def get_authenticators(self) -> list[BaseAuthentication]:
         return _instances(app_settings.API_AUTHENTICATION, api_settings.DEFAULT_AUTHENTICATION_CLASSES)
 
-    def get_permissions(self) -> list[BasePermission]:  # type: ignore[override]  # the stubs want a list of unions
+    def get_permissions(self) -> list[BasePermission]:
         return _instances(app_settings.API_PERMISSIONS, [ActionPermission])
 
     def get_throttles(self) -> list[BaseThrottle]:
@@ -52,11 +51,13 @@ class ConfiguredEndpoint(APIView):
         if isinstance(exc, drf.NotAuthenticated | drf.AuthenticationFailed):
             # 401 needs a challenge; authentication by session has none.
             challenge = self.get_authenticate_header(self.request)
-            if challenge:
-                exc.auth_header = challenge
-            else:
+            if not challenge:
                 exc.status_code = 403
+        else:
+            challenge = ""
         answer = answer_to(exc)
+        if challenge:
+            answer.headers["WWW-Authenticate"] = challenge
         if not answer.is_expected:
             logger.error("A request to the REST API failed.", exc_info=exc)
             got_request_exception.send(sender=type(self), request=self.request)
@@ -64,10 +65,8 @@ class ConfiguredEndpoint(APIView):
         response.exception = True
         return response
 
-    def finalize_response(
-        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
-        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[arg-type]
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        response = super().finalize_response(request, response, *args, **kwargs)
         # States change without a revision: a kept answer would show old ones under a good ETag.
         response["Cache-Control"] = "no-store"
         return response
@@ -88,14 +87,12 @@ class MCPViewSet(ConfiguredEndpoint, GenericViewSet[Any]):
     ends_at: float | None = None
 
     @classmethod
-    def as_view(
-        cls, actions: Mapping[str, str | Any] | None = None, **initkwargs: Any
-    ) -> Callable[..., HttpResponseBase]:
+    def as_view(cls, actions: Any = None, **initkwargs: Any) -> Any:
         """Return the view; it runs outside transactions: it may wait long, and what it did is done."""
-        view: Any = super().as_view(dict(actions or {}), **initkwargs)
+        view: Any = super().as_view(actions, **initkwargs)
         for alias in connections:
             view = transaction.non_atomic_requests(using=alias)(view)
-        return view  # type: ignore[no-any-return]
+        return view
 
     # A request -------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ async def test_under_asgi_the_stream_is_asynchronous():
 
     client = await sync_to_async(prepare)()
     try:
-        answer = await client.post(PLACE, echo(), content_type="application/json", headers=STREAM)
+        answer: Any = await client.post(PLACE, echo(), content_type="application/json", headers=STREAM)
         assert answer.is_async
         text = b"".join([chunk async for chunk in answer.streaming_content])
     finally:

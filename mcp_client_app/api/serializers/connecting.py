@@ -23,7 +23,7 @@ class ConnectionRequestSerializer(serializers.Serializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Reduce it to ``names``; None stands for all."""
-        chosen = [name for name in ("server", "servers") if name in attrs]
+        chosen: list[str] = [name for name in ("server", "servers") if name in attrs]
         if attrs.get("all"):
             chosen.append("all")
         if len(chosen) != 1:

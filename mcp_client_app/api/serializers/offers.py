@@ -31,7 +31,8 @@ class OfferSerializer(serializers.Serializer[Any]):
 
     @property
     def _errors(self) -> Mapping[str, Exception]:
-        return self.context.get("errors", {})
+        errors: Mapping[str, Exception] = self.context.get("errors", {})
+        return errors
 
 
 class ToolAnnotationsSerializer(serializers.Serializer[Any]):

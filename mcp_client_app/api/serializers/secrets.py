@@ -52,7 +52,7 @@ class SecretChangesField(serializers.JSONField):
         # The empty box of a form says nothing about values that the form did not show.
         return empty if isinstance(value, str) and not value.strip() else value
 
-    def to_internal_value(self, data: Any) -> SecretChanges:
+    def to_internal_value(self, data: Any) -> SecretChanges:  # type: ignore[override]  # the stubs know JSON only
         given = super().to_internal_value(data)
         if not isinstance(given, Mapping):
             self.fail("mapping")

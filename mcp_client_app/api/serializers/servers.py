@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rest_framework import serializers
@@ -66,7 +65,9 @@ class ServerConfigSerializer(serializers.ModelSerializer[ServerConfig]):
 
     transport = serializers.ChoiceField(choices=TRANSPORTS)
     mode = serializers.ChoiceField(choices=MODES)
-    source = serializers.ChoiceField(choices=ServerConfig.Source.values)
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # a field, not the option
+        choices=ServerConfig.Source.values
+    )
     args = serializers.ListField(child=serializers.CharField())
     inherited_names = serializers.ListField(child=serializers.CharField())
     strict = serializers.ListField(child=serializers.CharField())
@@ -76,7 +77,7 @@ class ServerConfigSerializer(serializers.ModelSerializer[ServerConfig]):
     headers = serializers.DictField(child=StoredSecretSerializer(), help_text="Keys only.")
     url = serializers.CharField(help_text="Without path and query for users who may not change servers.")
     extra = serializers.DictField(help_text="Keys of an import that mean nothing here; no secrets.")
-    read_only = serializers.BooleanField(source="is_read_only")
+    read_only = serializers.BooleanField(source="is_read_only")  # type: ignore[assignment]  # as above
     status = ServerStatusSerializer(allow_null=True)
     workers = WorkerStateSerializer(many=True)
 
@@ -109,26 +110,18 @@ class ServerConfigSerializer(serializers.ModelSerializer[ServerConfig]):
         }
         told: dict[str, Any] = {}
         for field in self._readable_fields:
-            name = field.field_name
+            name = str(field.field_name)
             if name == "status":
-                status = self._statuses.get(instance.name)
+                status = self.context.get("statuses", {}).get(instance.name)
                 told[name] = None if status is None else field.to_representation(status)
             elif name == "workers":
-                told[name] = field.to_representation(self._workers.get(instance.name, ()))
+                told[name] = field.to_representation(self.context.get("workers", {}).get(instance.name, ()))
             elif name in shown:
                 told[name] = shown[name]
             else:
                 value = field.get_attribute(instance)
                 told[name] = None if value is None else field.to_representation(value)
         return told
-
-    @property
-    def _statuses(self) -> Mapping[str, Any]:
-        return self.context.get("statuses", {})
-
-    @property
-    def _workers(self) -> Mapping[str, Sequence[Any]]:
-        return self.context.get("workers", {})
 
 
 def _seconds(text: str) -> serializers.FloatField:
