@@ -45,9 +45,12 @@ def process_environment() -> dict[str, str]:
     }
 
 
-def run_process(code: str, **environment: str) -> str:
-    """Run code in another process of the same site, with the test's database; returns what it printed."""
-    prelude = "import django\ndjango.setup()\n"
+def run_process(code: str, *, before: str = "", **environment: str) -> str:
+    """Run code in another process of the same site, with the test's database; returns what it printed.
+
+    ``before`` runs before Django is set up.
+    """
+    prelude = f"{before}import django\ndjango.setup()\n"
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", prelude + code],
         cwd=ROOT,

@@ -11,6 +11,7 @@ from mcp_client_app.api.serializers.calls import ToolCallRecordSerializer
 from mcp_client_app.api.serializers.queries import CallQuerySerializer
 from mcp_client_app.api.viewsets import MCPViewSet
 from mcp_client_app.models import ToolCall
+from mcp_client_app.services.permissions import require
 
 __all__ = ["HistoryViewSet"]
 
@@ -25,6 +26,8 @@ class HistoryViewSet(MCPViewSet):
 
     def list(self, request: Request) -> Response:
         """List the calls that were written down, newest first."""
+        # There is no service in between that would ask.
+        require(request.user, VIEW_CALLS)
         query = self.query(CallQuerySerializer)
         rows = ToolCall.objects.filter(**{LOOKUPS.get(name, name): value for name, value in query.items()})
         page = self.paginate_queryset(rows)

@@ -27,6 +27,7 @@ from mcp_client_app.api.pagination import Pages
 from mcp_client_app.api.permissions import ActionPermission
 from mcp_client_app.api.reading import ScrubbingJSONParser, require_acceptable_size
 from mcp_client_app.conf import app_settings
+from mcp_client_app.models import ServerConfig
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +123,10 @@ class MCPViewSet(ConfiguredEndpoint, GenericViewSet[Any]):
         if self.action not in self.serializers:
             return BaseSerializer(*args, **kwargs)
         return super().get_serializer(*args, **kwargs)
+
+    def get_queryset(self) -> Any:
+        # The browsable API asks, too, for the sake of filter backends, of which there are none.
+        return ServerConfig.objects.none()
 
     def body(self) -> dict[str, Any]:
         """Return the validated body of the request.
