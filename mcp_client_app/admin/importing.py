@@ -165,11 +165,11 @@ class ImportExport(ServerPages):
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
         """Send all stored servers as a file; what the user may not see is not in it."""
-        if not self.has_view_permission(request):
+        if not self.has_export_permission(request):
             raise PermissionDenied
         return _download(services.export_servers(user=request.user))
 
-    @admin.action(description=_("Export selected MCP servers"), permissions=["view"])
+    @admin.action(description=_("Export selected MCP servers"), permissions=["export"])
     def export_servers(self, request: HttpRequest, queryset: QuerySet[ServerConfig]) -> HttpResponse:
         """List action."""
         names = list(queryset.values_list("name", flat=True))

@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
 from mcp_client_app.models import ServerConfig
-from mcp_client_app.services.permissions import CONNECT, RUN_CODE, may
+from mcp_client_app.services.permissions import CONNECT, RUN_CODE, VIEW, may
 
 if TYPE_CHECKING:
     from django.urls import URLPattern
@@ -37,6 +37,10 @@ class ServerPages(ServerModelAdmin):
     def has_import_permission(self, request: HttpRequest) -> bool:
         """Say whether the user may import: that both adds and changes."""
         return self.has_add_permission(request) and self.has_change_permission(request)
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        """Say whether the user may export; to Django who may change may view, to the service not."""
+        return may(request.user, VIEW)
 
     def has_change_permission(self, request: HttpRequest, obj: ServerConfig | None = None) -> bool:
         if not super().has_change_permission(request, obj):

@@ -118,7 +118,7 @@ class ServerConfigAdmin(ServerVerbs, OffersPage, ImportExport):
     ) -> HttpResponse:
         context = {
             "may_import": self.has_import_permission(request),
-            "may_export": self.has_view_permission(request),
+            "may_export": self.has_export_permission(request),
             "import_url": self.page_url("import"),
             "export_url": self.page_url("export"),
         }

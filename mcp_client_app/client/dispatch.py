@@ -229,7 +229,7 @@ class BaseDispatcher:
             pending = self._pending.get(coerce_request_id(request_id))
         else:
             pending = self._only_one_waiting() if "error" in message else None
-        if pending is None:
+        if pending is None or pending.future.done():  # answered twice, before the first was taken
             logger.debug("Dropped an answer of %r: nobody waits for it.", self.server)
             return
         pending.exchange.size = size

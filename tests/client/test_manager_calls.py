@@ -203,6 +203,7 @@ def test_an_error_without_an_id_is_nobodys_when_several_wait(
 
 def test_an_answer_under_a_foreign_id_is_dropped(manage: MakeManager, peer: MakePeer):
     manager = manage(peer("srv", "wrong_id"))
+    manager.connect("srv")
     with pytest.raises(RequestTimeoutError):
         manager.call_tool("srv__echo", {"text": "hi"}, timeout=0.2)
     assert manager.status("srv").is_ready
@@ -282,6 +283,7 @@ def test_a_cancelled_coroutine_tells_the_server(manage: MakeManager, peer: MakeP
 
 def test_a_time_out_frees_the_slot(manage: MakeManager, peer: MakePeer):
     manager = manage(peer("srv", max_concurrency=1))
+    manager.connect("srv")
     with pytest.raises(RequestTimeoutError):
         manager.call_tool("srv__hang", timeout=0.2)
     assert manager.call_tool("srv__echo", {"text": "free"}).text == "free"

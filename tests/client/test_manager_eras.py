@@ -118,6 +118,7 @@ def test_a_handshake_with_nothing_but_the_version_is_enough(manage: MakeManager,
 def test_cancelling_reaches_the_server_in_both_eras(manage: MakeManager, peer: MakePeer, modern: bool):
     server = peer("srv", modern=modern)
     manager = manage(server)
+    manager.connect("srv")
     with pytest.raises(RequestTimeoutError):
         manager.call_tool("srv__hang", timeout=0.3)
     cancelled = server.wait_for("notifications/cancelled")

@@ -91,8 +91,9 @@ def test_a_tool_that_blocks_its_loop_delays_no_other_server(
 
 def test_a_time_out_cancels_the_tool(manage: MakeManager):
     manager = manage(a_server(PEER, mode="legacy"))
+    manager.connect("inside")
     with pytest.raises(RequestTimeoutError):
-        manager.call_tool("inside__hang", {"label": "this one"}, timeout=0.2)
+        manager.call_tool("inside__hang", {"label": "this one"}, timeout=0.5)
     assert manager.call_tool("inside__cancellations").structured == {"result": ["this one"]}
 
 

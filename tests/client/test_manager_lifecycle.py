@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
 import os
+import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -471,3 +473,46 @@ def test_processes_may_be_forbidden(manage: MakeManager, peer: MakePeer):
     with pytest.raises(ConfigurationError, match="MCP_CLIENT_ALLOW_STDIO"):
         manager.connect("srv")
     assert server.pids == []
+
+
+def test_the_reaper_is_one_process_more_and_can_be_left_out(manage: MakeManager, peer: MakePeer):
+    first, second = peer("first"), peer("second")
+    before = set(leftovers.child_pids())
+    manager = manage(first, second, reaper=False)
+    manager.connect_all()
+    assert set(leftovers.child_pids()) - before == {*first.pids, *second.pids}
+    manager.close()
+    manager = manage(first, second)
+    manager.connect_all()
+    assert len(set(leftovers.child_pids()) - before) == 3
+    manager.close()
+    assert set(leftovers.child_pids()) - before == set()
+
+
+class NoDescriptor(io.StringIO):
+    """A stream as notebooks, Celery and mod_wsgi put them into ``sys``."""
+
+    def fileno(self) -> int:
+        return None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, NoDescriptor])
+def test_standard_streams_without_descriptors_are_no_obstacle(
+    manage: MakeManager, peer: MakePeer, monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]
+):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, stream())
+    assert manage(peer("srv")).call_tool("srv__echo", {"text": "hi"}).text == "hi"
+
+
+def test_a_coroutine_may_close_the_manager(peer: MakePeer):
+    server = peer("srv")
+    manager = MCPClientManager(StaticSource([server.spec]))
+
+    async def use_and_close() -> None:
+        assert (await manager.acall_tool("srv__echo", {"text": "hi"})).text == "hi"
+        manager.close()
+
+    asyncio.run(use_and_close())
+    assert leftovers.survivors(set(server.pids)) == []
+    assert leftovers.our_threads() == []

@@ -35,15 +35,13 @@ def run(tmp_path: Path) -> Iterator[Run]:
 # Exit --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [(), ("--scenario=ignore_eof_and_term",)], ids=["polite", "stubborn"])
-def test_a_program_that_never_closes_leaves_no_process(run: Run, options: tuple[str, ...]):
-    script = run("call('hi')", *options)
-    assert script.finish() == "hi\n"
-    assert leftovers.survivors(set(script.pids)) == []
-
-
-def test_a_program_that_ends_by_an_exception_leaves_no_process(run: Run):
-    script = run("call('hi'); raise SystemExit(0)")
+@pytest.mark.parametrize(
+    ("end", "options"),
+    [("pass", ()), ("raise SystemExit(0)", ("--scenario=ignore_eof_and_term",))],
+    ids=["polite", "stubborn"],
+)
+def test_a_program_that_never_closes_leaves_no_process(run: Run, end: str, options: tuple[str, ...]):
+    script = run(f"call('hi'); {end}", *options)
     assert script.finish() == "hi\n"
     assert leftovers.survivors(set(script.pids)) == []
 
@@ -63,73 +61,66 @@ def test_a_program_that_ends_during_a_call_leaves_no_process_and_does_not_hang(r
     assert leftovers.survivors(set(script.pids)) == []
 
 
-def test_a_program_killed_hard_leaves_no_process(run: Run):
-    # The peer ignores the end of its input: only the reaper can end it.
-    script = run("call('hi'); sys.stdin.read()", "--scenario=ignore_eof_and_term")
-    assert script.read_line() == "hi"
-    helpers = leftovers.descendants(script.process.pid) - set(script.pids)
-    script.process.kill()
-    script.process.wait(PATIENCE)
-    assert leftovers.survivors(set(script.pids)) == []
-    assert len(helpers) == 1
-    assert leftovers.survivors(helpers) == []
-
-
 def test_a_program_killed_hard_leaves_nothing_of_the_group(run: Run, tmp_path: Path):
+    # The peer ignores the end of its input, and its child never reads it: only the reaper can end them.
     child = tmp_path / "child"
-    script = run("call('hi'); sys.stdin.read()", f"--scenario=grandchild={child}")
+    script = run(
+        "call('hi'); sys.stdin.read()", "--scenario=ignore_eof_and_term", f"--scenario=grandchild={child}"
+    )
     assert script.read_line() == "hi"
-    grandchild = int(child.read_text())
+    group = {*script.pids, int(child.read_text())}
+    reaper = leftovers.descendants(script.process.pid) - group
     script.process.kill()
     script.process.wait(PATIENCE)
-    assert leftovers.survivors({grandchild}) == []
-
-
-def test_the_reaper_can_be_left_out(run: Run):
-    script = run("call('hi'); sys.stdin.read()", manager_options="reaper=False")
-    assert script.read_line() == "hi"
-    assert leftovers.descendants(script.process.pid) == set(script.pids)
-    script.process.communicate("", timeout=PATIENCE)
-    assert leftovers.survivors(set(script.pids)) == []
-
-
-def test_after_an_orderly_close_the_reaper_leaves_too(run: Run):
-    script = run("call('hi'); manager.close(); print('closed', flush=True); sys.stdin.read()")
-    assert [script.read_line(), script.read_line()] == ["hi", "closed"]
-    assert leftovers.descendants(script.process.pid) == set()
-    script.finish()
+    assert len(reaper) == 1
+    assert leftovers.survivors(group | reaper) == []
 
 
 # Fork --------------------------------------------------------------------------------
 
-FORKED = """
-call('parent')
-parents_pid = manager.status('srv').pid
-child = os.fork()
-if child == 0:
-    {child}
-    {end}
-_, status = os.waitpid(child, 0)
-assert status == 0, status
-call('parent again')
-assert manager.status('srv').pid == parents_pid
-assert manager.status('srv').connects == 1
-"""
 
+@pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)"])
+def test_forked_children_use_processes_of_their_own_and_the_parent_goes_on(run: Run, end: str):
+    script = run(
+        f"""
+        call('parent')
+        parents_pid = manager.status('srv').pid
 
-@pytest.mark.parametrize("end", ["manager.close(); os._exit(0)", "os._exit(0)", "sys.exit(0)"])
-def test_a_forked_child_uses_a_process_of_its_own_and_the_parent_goes_on(run: Run, end: str):
-    body = FORKED.format(child="call('child'); assert manager.status('srv').pid != parents_pid", end=end)
-    script = run(body)
-    assert script.finish() == "parent\nchild\nparent again\n"
-    assert len(script.pids) == 2
+        def wait_for(child):
+            assert os.waitpid(child, 0)[1] == 0
+            call('parent again')
+            status = manager.status('srv')
+            assert (status.pid, status.connects) == (parents_pid, 1)
+
+        unused = os.fork()
+        if unused == 0:
+            {end}
+        wait_for(unused)
+        using = os.fork()
+        if using == 0:
+            call('child')
+            assert manager.status('srv').pid != parents_pid
+            {end}
+        wait_for(using)
+        closing = os.fork()
+        if closing == 0:
+            call('another')
+            manager.close()
+            {end}
+        wait_for(closing)
+        """
+    )
+    assert script.finish().split("\n") == [
+        "parent",
+        "parent again",
+        "child",
+        "parent again",
+        "another",
+        "parent again",
+        "",
+    ]
+    assert len(script.pids) == 3
     assert leftovers.survivors(set(script.pids)) == []
-
-
-def test_a_forked_child_that_never_uses_the_manager_harms_nobody(run: Run):
-    script = run(FORKED.format(child="pass", end="sys.exit(0)"))
-    assert script.finish() == "parent\nparent again\n"
-    assert len(script.pids) == 1
 
 
 def test_while_a_child_lives_the_parents_servers_still_end_with_their_input(run: Run):
@@ -202,19 +193,6 @@ def test_a_fork_while_other_threads_call_harms_neither_side(run: Run):
 # Surroundings ------------------------------------------------------------------------
 
 
-def test_standard_streams_without_descriptors_are_no_obstacle(run: Run):
-    script = run(
-        """
-        import io
-        out = sys.stdout
-        sys.stdin, sys.stderr = io.StringIO(), io.StringIO()
-        call('hi')
-        manager.close()
-        """
-    )
-    assert script.finish() == "hi\n"
-
-
 def test_a_host_that_reaps_all_children_is_no_obstacle(run: Run):
     script = run(
         """
@@ -256,8 +234,3 @@ def test_uvloop_does_the_same(run: Run):
     )
     assert script.finish() == "hi\nstill\n"
     assert leftovers.survivors(set(script.pids)) == []
-
-
-def test_importing_the_core_starts_nothing(run: Run):
-    script = run("print(threading.active_count())")
-    assert script.finish() == "1\n"
