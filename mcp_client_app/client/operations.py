@@ -13,7 +13,14 @@ from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.link import OnProgress
 from mcp_client_app.client.listings import KINDS, gather
 from mcp_client_app.client.pool import ROW_STOP, ConnectionPool
-from mcp_client_app.client.resolution import check_allowed, check_name, find_in, owner_of, search
+from mcp_client_app.client.resolution import (
+    check_allowed,
+    check_name,
+    check_not_blocked,
+    find_in,
+    owner_of,
+    search,
+)
 from mcp_client_app.datatypes import (
     SHARED,
     Completion,
@@ -161,7 +168,7 @@ async def _find_on(
     connection = pool.connection(server, principal)
     prefix = f"{connection.spec.name}__"
     own_name = name[len(prefix) :] if name.casefold().startswith(prefix.casefold()) else name
-    check_allowed(connection.spec, name, own_name)
+    check_not_blocked(connection.spec, name, own_name)
     if connection.catalogue is None:
         await connection.ready()
     tool = find_in(connection, name) or find_in(connection, own_name)
@@ -176,7 +183,7 @@ async def _find_on(
             server=connection.spec.name,
             tool=own_name,
         )
-    check_allowed(connection.spec, tool.name)
+    check_allowed(connection.spec, tool)
     return connection.spec, tool
 
 

@@ -16,7 +16,7 @@ from mcp_client_app.exceptions import (
 )
 from mcp_client_app.naming import split_public_name
 
-__all__ = ["check_allowed", "check_name", "find_in", "owner_of", "search"]
+__all__ = ["check_allowed", "check_name", "check_not_blocked", "find_in", "owner_of", "search"]
 
 LONGEST_NAME = 512
 
@@ -49,19 +49,33 @@ def owner_of(pool: ConnectionPool, name: str) -> str | None:
         return None
 
 
-def check_allowed(spec: ServerSpec, *names: str) -> None:
-    """Hold the names by which a tool was asked for, and its own, to the server-level filter.
+def check_not_blocked(spec: ServerSpec, *names: str) -> None:
+    """Hold the names by which a tool was asked for to the blocked list, before anybody is asked.
+
+    The allowed list has to wait for the tool itself: a public name may be a shortened one.
 
     Raises:
         ToolBlockedError: Nothing has been sent.
     """
-    for name in names:
-        if not spec.allows(name):
-            raise ToolBlockedError(
-                f"The tool {name.strip()!r} of {spec.name!r} is blocked by the server's filter.",
-                server=spec.name,
-                tool=name.strip(),
-            )
+    if spec.filter.blocks(*names):
+        raise _blocked(spec, names[-1])
+
+
+def check_allowed(spec: ServerSpec, tool: ToolInfo) -> None:
+    """Hold a tool to the server-level filter.
+
+    Raises:
+        ToolBlockedError: Nothing has been sent.
+    """
+    if not spec.filter.allows(tool.name, tool.public_name):
+        raise _blocked(spec, tool.name)
+
+
+def _blocked(spec: ServerSpec, name: str) -> ToolBlockedError:
+    name = name.strip()
+    return ToolBlockedError(
+        f"The tool {name!r} of {spec.name!r} is blocked by the server's filter.", server=spec.name, tool=name
+    )
 
 
 def find_in(connection: Connection, name: str) -> ToolInfo | None:
@@ -93,7 +107,7 @@ def search(pool: ConnectionPool, name: str, unavailable: Iterable[str], principa
     if found:
         return found[0][1]
     if blocked:
-        check_allowed(blocked[0][0].spec, blocked[0][1].name)
+        check_allowed(blocked[0][0].spec, blocked[0][1])
     missing = sorted(unavailable)
     hint = f" These servers could not be asked: {', '.join(missing)}." if missing else ""
     raise UnknownToolError(f"There is no tool {name!r}.{hint}", tool=name, unavailable=missing)

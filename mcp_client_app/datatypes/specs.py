@@ -20,6 +20,11 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(normalise_tool_name(glob)))
 
 
+def _matches(globs: Sequence[str], names: Sequence[str]) -> bool:
+    folded = [normalise_tool_name(name) for name in names]
+    return any(_pattern(glob).match(name) for glob in globs for name in folded)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolFilter:
     """Which tools may be seen and called: **blocked beats allowed**.
@@ -34,14 +39,14 @@ class ToolFilter:
 
     def allows(self, tool: str, public_name: str | None = None) -> bool:
         """Say whether the tool may be used."""
-        names = {normalise_tool_name(tool)}
-        if public_name is not None:
-            names.add(normalise_tool_name(public_name))
-        if any(_pattern(glob).match(name) for glob in self.blocked for name in names):
+        names = (tool,) if public_name is None else (tool, public_name)
+        if self.blocks(*names):
             return False
-        if self.allowed is None:
-            return True
-        return any(_pattern(glob).match(name) for glob in self.allowed for name in names)
+        return self.allowed is None or _matches(self.allowed, names)
+
+    def blocks(self, *names: str) -> bool:
+        """Say whether a name is on the blocked list: enough to refuse a call before the tool is known."""
+        return bool(self.blocked) and _matches(self.blocked, names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,23 @@ def test_the_filter_also_hides(manage: MakeManager, peer: MakePeer):
     assert manager.find_tool("srv__env") is None
 
 
+@pytest.mark.parametrize("name", ["echo", "srv__echo"])
+@pytest.mark.parametrize("pattern", ["echo", "e*", "srv__echo", "SRV__E*"])
+def test_an_allowed_tool_can_be_called_by_either_name(
+    manage: MakeManager, peer: MakePeer, pattern: str, name: str
+):
+    manager = manage(peer("srv", filter=ToolFilter(allowed=(pattern,))))
+    assert manager.call_tool(name, {"text": "hi"}, server="srv").text == "hi"
+    with pytest.raises(ToolBlockedError):
+        manager.call_tool("srv__add", {"a": 1, "b": 2})
+
+
+def test_a_tool_with_an_odd_name_is_allowed_by_its_own_name(manage: MakeManager, peer: MakePeer):
+    manager = manage(peer("srv", "bad_tools=name_dots", filter=ToolFilter(allowed=("a.b/c",))))
+    (tool,) = manager.list_tools("srv")
+    assert manager.find_tool(tool.public_name) == tool
+
+
 def test_a_tool_with_an_odd_name_is_blocked_by_either_name(manage: MakeManager, peer: MakePeer):
     server = peer("srv", "bad_tools=name_dots")
     manager = manage(server)
