@@ -31,7 +31,7 @@ def form(api: Api, place: str, method: str = "post", **fields: str) -> Any:
 
 
 @pytest.fixture
-def browser(api) -> Api:
+def browser(api: Api) -> Api:
     ServerConfig.objects.create(
         name="remote",
         transport="streamable_http",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,7 @@ def test_an_error_of_ours_without_a_status_is_a_mistake_too():
 
 
 def test_requests_run_outside_transactions(api):
-    view = resolve(f"{MOUNT}tools/call/").func
+    view: Any = resolve(f"{MOUNT}tools/call/").func
     assert view._non_atomic_requests == {"default"}
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def config_file(settings, tmp_path) -> Path:
+def config_file(settings: Any, tmp_path: Path) -> Path:
     """A file that does not exist yet."""
     path = tmp_path / "mcp.json"
     settings.MCP_CLIENT_CONFIG_FILE = str(path)

@@ -167,7 +167,7 @@ def test_a_call_that_is_denied_is_written_down(make_user):
 
 
 def test_wrong_arguments_are_written_down():
-    result_or_error = None
+    result_or_error: object = None
     try:
         result_or_error = services.call_tool("shop__price", {})
     except InvalidArgumentsError as error:
@@ -211,6 +211,7 @@ def test_payloads_are_kept_only_if_the_settings_say_so(settings):
 
     row = only_row()
     assert row.arguments == {"article": "oak"}
+    assert row.result is not None
     assert row.result["structuredContent"] == {"article": "oak", "price": 3}
 
 
@@ -232,7 +233,9 @@ def test_kept_payloads_are_cut(settings):
     services.call_tool("shop__echo", {"text": "x" * 500})
 
     assert only_row().arguments == {"cut": '{"text":"xxxxxxxxxxx', "size": 511}
-    assert set(only_row().result) == {"cut", "size"}
+    kept = only_row().result
+    assert kept is not None
+    assert set(kept) == {"cut", "size"}
 
 
 def test_characters_that_databases_refuse_are_replaced(settings):
