@@ -6,6 +6,7 @@ The raw peer's tool ``pid`` tells which worker has answered: each worker has a p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_400_calls_of_eight_clients_are_answered_right_by_every_worker(site: Sit
         return site.call("many__add", a=number, b=1)
 
     calls = [(echo, f"call {number}") if number % 2 else (add, str(number + 1)) for number in range(CALLS)]
-    answers = site.at_once([lambda verb=verb, n=n: verb(n) for n, (verb, _) in enumerate(calls)])
+    answers = site.at_once([partial(verb, number) for number, (verb, _) in enumerate(calls)])
     assert [text(answer) for answer in answers] == [wanted for _, wanted in calls]
 
     written = site.send("GET", "calls/?server=many&code=ok&page_size=1").body["count"]
