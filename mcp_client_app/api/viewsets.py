@@ -110,7 +110,7 @@ class MCPViewSet(ConfiguredEndpoint, GenericViewSet[Any]):
     def time_left(self) -> float | None:
         """Return the seconds until the request has to be answered; None if there is no limit."""
         # The services take 0 for "no limit".
-        return None if self.ends_at is None else max(0.001, self.ends_at - time.monotonic())
+        return None if self.ends_at is None else max(0.001, round(self.ends_at - time.monotonic(), 3))
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         try:

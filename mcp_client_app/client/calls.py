@@ -55,7 +55,7 @@ async def deadline(server: str, seconds: float, answer: Answer, what: str) -> As
         raise
     except TimeoutError as error:
         raise RequestTimeoutError(
-            f"The server {server!r} did not finish {what} within {seconds:g} s.",
+            f"The server {server!r} did not finish {what} within {seconds:.3g} s.",
             server=server,
             seconds=seconds,
             sent=answer.exchange.sent,

@@ -171,7 +171,7 @@ class _Walk:
                 return await self._pages(method, key, build, name)
         except TimeoutError:
             error: MCPClientError = RequestTimeoutError(
-                f"The server {self._spec.name!r} did not answer {method!r} within {seconds:g} s.",
+                f"The server {self._spec.name!r} did not answer {method!r} within {seconds:.3g} s.",
                 server=self._spec.name,
                 seconds=seconds,
                 sent=True,

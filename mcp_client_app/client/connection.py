@@ -201,7 +201,7 @@ class Connection:
             raise  # one of the steps had a limit of its own and says so
         except TimeoutError as error:
             raise RequestTimeoutError(
-                f"The server {self.spec.name!r} was not ready within {seconds:g} s.",
+                f"The server {self.spec.name!r} was not ready within {seconds:.3g} s.",
                 server=self.spec.name,
                 seconds=seconds,
             ) from error

@@ -147,7 +147,7 @@ class ScopedConnection(ServerHandle):
     def _insist(self, status: ServerStatus) -> None:
         if self._wait is not None and not status.is_ready:
             raise RequestTimeoutError(
-                f"The server {self.name!r} was not ready within {self._wait:g} s.",
+                f"The server {self.name!r} was not ready within {self._wait:.3g} s.",
                 server=self.name,
                 seconds=self._wait,
             )

@@ -119,7 +119,7 @@ async def refresh(
         raise  # the server's own limit
     except TimeoutError as error:
         raise RequestTimeoutError(
-            f"The lists of {name!r} were not there within {wait:g} s.",
+            f"The lists of {name!r} were not there within {wait:.3g} s.",
             server=connection.spec.name,
             seconds=wait,
         ) from error
