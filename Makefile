@@ -19,7 +19,7 @@ SOURCES := mcp_client_app tests example_project scripts manage.py
 COVERAGE := --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage lint types imports docs package published fuzz format clean nightly
+.PHONY: help run demo test coverage lint types imports docs package published fuzz format authorization clean nightly
 
 help: ## Print this list.
 	@echo "Targets:"
@@ -63,6 +63,9 @@ fuzz: $(INSTALLED_DEV) ## Send requests made up from the OpenAPI document to the
 format: $(INSTALLED_DEV) ## Format the code and mend what can be mended.
 	@$(BIN)/ruff check --fix $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
+
+authorization: $(INSTALLED_DEV) ## Write the table of who may do what anew; read the difference.
+	@WRITE_AUTHORIZATION_MATRIX=1 $(PY) -m pytest -q tests/authorization
 
 nightly: $(INSTALLED_DEV) ## Run all tests, the slow ones too, in several orders.
 	@for seed in 1 2 3; do $(PY) -m pytest -m "" -p no:cacheprovider --randomly-seed=$$seed $(ARGS) || exit 1; done
