@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from mcp_client_app.client import exit_hooks, operations
 from mcp_client_app.client.async_verbs import AsyncVerbs
@@ -154,7 +154,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
             relay,
             fresh=True,
         )
-        return {status.name: status for status in self.statuses() if wanted is None or status.name in wanted}
+        return {status.name: status for status in self.status() if wanted is None or status.name in wanted}
 
     async def aconnect_all(
         self,
@@ -171,7 +171,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         wanted = list(names) if names is not None else None
         settled = relay.put if relay is not None else _ignore
         await self._arun(lambda pool: operations.connect_all(pool, wanted, settled, wait), relay, fresh=True)
-        found = await self.astatuses()
+        found = await self.astatus()
         return {status.name: status for status in found if wanted is None or status.name in wanted}
 
     def disconnect(self, name: str, *, principal: str = SHARED) -> None:
@@ -243,25 +243,35 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         pool = self._engine.pool
         return sorted(c.spec.name for c in pool.all() if c.link is not None and c.principal == SHARED)
 
-    def status(self, name: str, *, principal: str = SHARED) -> ServerStatus:
-        """Return what this process knows about a server; never connects.
+    @overload
+    def status(self, name: str, *, principal: str = ...) -> ServerStatus: ...
+
+    @overload
+    def status(self, name: None = ..., *, principal: str = ...) -> list[ServerStatus]: ...
+
+    def status(
+        self, name: str | None = None, *, principal: str = SHARED
+    ) -> ServerStatus | list[ServerStatus]:
+        """Return what this process knows about a server, or about all; never connects.
 
         Raises:
             UnknownServerError: There is none of this name.
         """
-        return self._status(self.source.current(), name, principal)
+        snapshot = self.source.current()
+        return self._statuses(snapshot) if name is None else self._status(snapshot, name, principal)
 
-    async def astatus(self, name: str, *, principal: str = SHARED) -> ServerStatus:
+    @overload
+    async def astatus(self, name: str, *, principal: str = ...) -> ServerStatus: ...
+
+    @overload
+    async def astatus(self, name: None = ..., *, principal: str = ...) -> list[ServerStatus]: ...
+
+    async def astatus(
+        self, name: str | None = None, *, principal: str = SHARED
+    ) -> ServerStatus | list[ServerStatus]:
         """Async twin of ``status``."""
-        return self._status(await self.source.acurrent(), name, principal)
-
-    def statuses(self) -> list[ServerStatus]:
-        """Return the status of every known server, by name; never connects."""
-        return self._statuses(self.source.current())
-
-    async def astatuses(self) -> list[ServerStatus]:
-        """Async twin of ``statuses``."""
-        return self._statuses(await self.source.acurrent())
+        snapshot = await self.source.acurrent()
+        return self._statuses(snapshot) if name is None else self._status(snapshot, name, principal)
 
     def follow_soon(self) -> None:
         """Follow a change of the configuration that this process made, without waiting for the next use."""
@@ -286,7 +296,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         if not self.source.remove(name):
             logger.warning("There is no server %r to remove.", name)
         if self._engine is not None:
-            self._run("remove_server", _nothing, fresh=True)
+            self._run("remove_server", operations.follow, fresh=True)
 
     def load_from_config(self, path: str | Path) -> list[str]:
         """Store the servers of a configuration file and connect them; returns the connected ones."""
@@ -363,10 +373,6 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
 async def _apply(pool: ConnectionPool, snapshot: Snapshot, operation: Operation[T]) -> T:
     pool.apply(snapshot)
     return await operation(pool)
-
-
-async def _nothing(pool: ConnectionPool) -> None:
-    """Only follow the snapshot."""
 
 
 def _ignore(name: str) -> None:

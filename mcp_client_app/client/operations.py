@@ -100,6 +100,10 @@ async def disconnect(pool: ConnectionPool, name: str, *, principal: str = SHARED
     await (connection.stop(ROW_STOP) if pool.snapshot.entry(name).stopped else connection.stop())
 
 
+async def follow(pool: ConnectionPool) -> None:
+    """Do nothing but follow the latest snapshot, which happens before every operation."""
+
+
 async def disconnect_all(pool: ConnectionPool) -> None:
     """Disconnect everything that is connected."""
     async with asyncio.TaskGroup() as group:

@@ -60,13 +60,13 @@ async def aserver_status(name: str, *, user: Any = None) -> ServerStatus:
 def server_statuses(*, user: Any = None) -> list[ServerStatus]:
     """Return how all servers stand in this process; never connects."""
     require(user, VIEW)
-    return get_mcp_manager().statuses()
+    return get_mcp_manager().status()
 
 
 async def aserver_statuses(*, user: Any = None) -> list[ServerStatus]:
     """Async twin of ``server_statuses``."""
     await sync_to_async(require)(user, VIEW)
-    return await get_mcp_manager().astatuses()
+    return await get_mcp_manager().astatus()
 
 
 def worker_states(name: str | None = None, *, user: Any = None) -> list[ServerState]:

@@ -249,7 +249,7 @@ def test_every_verb_has_an_async_twin_that_does_the_same(manage: MakeManager):
     async def use() -> None:
         status = await manager.aconnect("sdk")
         assert status.is_ready
-        assert status == await manager.astatus("sdk") == (await manager.astatuses())[0]
+        assert status == await manager.astatus("sdk") == (await manager.astatus())[0]
         assert await manager.alist_servers() == ["sdk"]
         assert (await manager.acall_tool("echo", {"text": "hi"})).text == "hi"
         assert (await manager.afind_tool("echo")).public_name == "sdk__echo"  # type: ignore[union-attr]

@@ -300,7 +300,7 @@ def test_an_unsound_row_costs_that_server_only():
     assert entries["sound"].spec is not None
     unsound = {name for name, entry in entries.items() if entry.error is not None}
     assert unsound == {"no-command", "no-such-variable", "odd", "environment"}
-    statuses = {status.name: status for status in get_mcp_manager().statuses()}
+    statuses = {status.name: status for status in get_mcp_manager().status()}
     assert statuses["odd"].code == "configuration"
     assert get_mcp_manager().call_tool("sound__echo", {"text": "hi"}).text == "hi"
 

@@ -1,0 +1,60 @@
+"""The Python of README and docs is run, page by page; the curl commands are run in ``tests/deployment``."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_client_app.runtime import get_mcp_manager
+from mcp_client_app.testing import fake_server, override_servers
+from tests.project.test_docs import PAGES, Snippet, snippets
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKSHOP = ROOT / "example_project" / "servers" / "workshop.py"
+
+PYTHON = snippets("python")
+
+
+def page_of(snippet: Snippet) -> str:
+    return snippet.page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def servers() -> Iterator[None]:
+    """Stand in for the servers that the pages name."""
+    files = fake_server(
+        "files",
+        tools={
+            "read_file": lambda path: f"The text of {path}.",
+            "search": lambda text: f"Nothing about {text}.",
+            "search_files": lambda text: f"Nothing about {text}.",
+        },
+    )
+    workshop = {"command": sys.executable, "args": [str(WORKSHOP)]}
+    with override_servers({"files": files, "workshop": workshop}):
+        yield
+
+
+def run(code: str, name: str, namespace: dict[str, Any]) -> None:
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    outcome = eval(compile(code, name, "exec", flags=flags), namespace)
+    if inspect.iscoroutine(outcome):
+        asyncio.run(outcome)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("page", sorted({page_of(snippet) for snippet in PYTHON}))
+def test_the_python_of_a_page_runs(page, servers):
+    """From top to bottom, each block with what the ones before have defined."""
+    namespace: dict[str, Any] = {"manager": get_mcp_manager()}
+    for number, snippet in enumerate(PYTHON):
+        if page_of(snippet) == page:
+            run(snippet.text, f"{page}, snippet {number}", namespace)
+    assert PAGES
