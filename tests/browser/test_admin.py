@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import PHONE, OpenPage, Site, picture
 
@@ -51,8 +52,8 @@ def add_a_local_server_after_a_mistake(page: Page, site: Site) -> None:
     page.goto(SERVERS)
     page.get_by_role("link", name="Add MCP server").first.click()
     page.get_by_label("Name:", exact=True).fill("files")
-    assert page.get_by_label("Command:").is_visible()
-    assert page.get_by_label("URL:").is_hidden()
+    expect(page.get_by_label("Command:")).to_be_visible()
+    expect(page.get_by_label("URL:")).to_be_hidden()
     page.get_by_label("Command:").fill(sys.executable)
     page.get_by_label("Arguments:").fill(f'["{site.files}"\n "{site.directory}"]')
     page.locator("#id_env").get_by_role("button", name="Add another").click()
@@ -60,18 +61,18 @@ def add_a_local_server_after_a_mistake(page: Page, site: Site) -> None:
     page.locator("#id_env").get_by_label("Value").fill(SECRET)
     save(page)
 
-    assert "line 2, column 2" in page.locator(".field-args .errorlist").inner_text()
+    expect(page.locator(".field-args .errorlist")).to_contain_text("line 2, column 2")
     assert SECRET not in page.content()
     picture(page, "admin-error")
     page.get_by_label("Arguments:").fill(f"{site.files}\n{site.directory}")
     page.get_by_label("Value of API_TOKEN").fill(SECRET)
     save(page)
 
-    assert "was added successfully" in page.locator(".messagelist").inner_text()
+    expect(page.locator(".messagelist")).to_contain_text("was added successfully")
     open_server(page, "files")
     assert SECRET not in page.content()
-    assert page.locator("#id_env").get_by_text("set", exact=True).is_visible()
-    assert page.get_by_label("Value of API_TOKEN").is_hidden()
+    expect(page.locator("#id_env").get_by_text("set", exact=True)).to_be_visible()
+    expect(page.get_by_label("Value of API_TOKEN")).to_be_hidden()
     picture(page, "admin-form")
 
 
@@ -79,10 +80,10 @@ def add_a_remote_server(page: Page, site: Site) -> None:
     page.goto(f"{SERVERS}add/")
     page.get_by_label("Name:", exact=True).fill("weather")
     page.get_by_label("Transport:").select_option("streamable_http")
-    assert page.get_by_label("Command:").is_hidden()
+    expect(page.get_by_label("Command:")).to_be_hidden()
     page.get_by_label("URL:").fill(site.weather)
     save(page)
-    assert "was added successfully" in page.locator(".messagelist").inner_text()
+    expect(page.locator(".messagelist")).to_contain_text("was added successfully")
 
 
 def try_and_connect(page: Page) -> None:
@@ -97,13 +98,13 @@ def try_and_connect(page: Page) -> None:
 def look_at_the_tools(page: Page) -> None:
     open_server(page, "files")
     page.get_by_role("link", name="Status and tools").click()
-    assert page.get_by_role("heading", name=re.compile("^Tools")).is_visible()
+    expect(page.get_by_role("heading", name=re.compile("^Tools"))).to_be_visible()
     page.get_by_label("Filter", exact=True).fill("write")
     page.get_by_role("button", name="Search").click()
     tool = page.locator("details.mcp-item").filter(has_text="write_file").first
     if tool.get_attribute("open") is None:
         tool.locator("summary").click()
-    assert tool.get_by_text("files__write_file").is_visible()
+    expect(tool.get_by_text("files__write_file")).to_be_visible()
     assert '"properties"' in tool.locator("pre").first.inner_text()
     picture(page, "admin-tools")
 
@@ -117,8 +118,8 @@ def see_why_a_broken_server_is_down(page: Page) -> None:
     open_server(page, "broken")
     assert "exited with code 1" in press(page, "Connect")
     page.get_by_role("link", name="Status and tools").click()
-    assert "The licence file is missing." in page.locator("#mcp-stderr + pre").inner_text()
-    assert page.get_by_text("server_crashed", exact=True).is_visible()
+    expect(page.locator("#mcp-stderr + pre")).to_contain_text("The licence file is missing.")
+    expect(page.get_by_text("server_crashed", exact=True)).to_be_visible()
     picture(page, "admin-broken")
 
 
@@ -136,9 +137,9 @@ def import_a_file_with_a_bad_entry(page: Page) -> None:
     page.get_by_label("Paste").fill(json.dumps(document))
     page.get_by_role("button", name="Preview").click()
     assert SECRET not in page.content()
-    assert page.get_by_label("Import search").is_disabled()
-    assert "cannot be imported" in page.locator("tr.mcp-entry-error").inner_text()
-    assert "args:" in page.locator("tr.mcp-entry-update").inner_text()
+    expect(page.get_by_label("Import search")).to_be_disabled()
+    expect(page.locator("tr.mcp-entry-error")).to_contain_text("cannot be imported")
+    expect(page.locator("tr.mcp-entry-update")).to_contain_text("args:")
     page.get_by_label("Import unwanted").uncheck()
     page.get_by_label("Import broken").uncheck()
     picture(page, "admin-import")
@@ -158,8 +159,8 @@ def restrict_the_tools(page: Page) -> None:
     open_server(page, "files")
     press(page, "Connect")
     page.get_by_role("link", name="Status and tools").click()
-    assert page.get_by_text("files__read_file").count() == 1
-    assert page.get_by_text("files__write_file").count() == 0
+    expect(page.get_by_text("files__read_file")).to_have_count(1)
+    expect(page.get_by_text("files__write_file")).to_have_count(0)
 
 
 def call_over_rest_and_find_it_in_the_audit(page: Page) -> None:
@@ -181,7 +182,7 @@ def call_over_rest_and_find_it_in_the_audit(page: Page) -> None:
     assert "read_file" in rows[1]
     picture(page, "admin-calls")
     page.locator("#changelist-filter").get_by_role("link", name="tool_blocked").click()
-    assert page.locator("#result_list tbody tr").count() == 1
+    expect(page.locator("#result_list tbody tr")).to_have_count(1)
 
 
 def look_at_the_list(page: Page, open_page: OpenPage) -> None:
@@ -218,7 +219,7 @@ def test_without_javascript_all_fields_are_there_and_judged(open_page: OpenPage)
     page = open_page(java_script_enabled=False)
     page.goto(f"{SERVERS}add/")
     for label in ("Command:", "URL:", "Server in this process:"):
-        assert page.get_by_label(label).is_visible()
+        expect(page.get_by_label(label)).to_be_visible()
     page.get_by_label("Name:", exact=True).fill("plain")
     page.get_by_label("Transport:").select_option("streamable_http")
     page.get_by_label("URL:").fill("https://plain.example.com/mcp")
@@ -226,11 +227,11 @@ def test_without_javascript_all_fields_are_there_and_judged(open_page: OpenPage)
     page.locator("#id_headers").get_by_label("Value").first.fill(SECRET)
     page.get_by_label("Command:").fill("npx")
     save(page)
-    assert "no use for a value here" in page.locator(".field-command .errorlist").inner_text()
+    expect(page.locator(".field-command .errorlist")).to_contain_text("no use for a value here")
     page.get_by_label("Command:").fill("")
     page.get_by_label("Value of X-Key").fill(SECRET)
     save(page)
-    assert "was added successfully" in page.locator(".messagelist").inner_text()
+    expect(page.locator(".messagelist")).to_contain_text("was added successfully")
     open_server(page, "plain")
     page.get_by_label("What to do with X-Key").select_option("remove")
     save(page)
@@ -243,6 +244,6 @@ def test_changing_the_transport_back_and_forth_loses_nothing_that_was_typed(open
     page.goto(f"{SERVERS}add/")
     page.get_by_label("Command:").fill("npx")
     page.get_by_label("Transport:").select_option("sse")
-    assert page.get_by_label("URL:").is_visible()
+    expect(page.get_by_label("URL:")).to_be_visible()
     page.get_by_label("Transport:").select_option("stdio")
     assert page.get_by_label("Command:").input_value() == "npx"
