@@ -29,6 +29,12 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self.is_up.set()
 
+    def run_in_thread(self, listener: socket.socket) -> None:
+        """Serve until told to end; a failed start shows in ``started``, not as the thread's exit."""
+        with contextlib.suppress(SystemExit):
+            self.run(sockets=[listener])
+        self.is_up.set()
+
 
 @contextlib.contextmanager
 def serve_asgi(app: Any) -> Iterator[str]:
@@ -47,7 +53,7 @@ def serve_asgi(app: Any) -> Iterator[str]:
         )
         server = _Server(config)
         thread = threading.Thread(
-            target=server.run, kwargs={"sockets": [listener]}, name="mcp-testing-asgi", daemon=True
+            target=server.run_in_thread, args=(listener,), name="mcp-testing-asgi", daemon=True
         )
         thread.start()
         try:
