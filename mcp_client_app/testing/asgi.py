@@ -19,15 +19,19 @@ GRACE = 1
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that says when it answers."""
+    """uvicorn that says when it answers, or that it never will."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_up = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.is_up.set()
+        try:
+            await super().startup(sockets)
+        except SystemExit:  # how uvicorn gives up: not from this thread
+            self.should_exit = True
+        finally:
+            self.is_up.set()
 
     def run_in_thread(self, listener: socket.socket) -> None:
         """Serve until told to end; a failed start shows in ``started``, not as the thread's exit."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unittest
-
 import pytest
 from django.test import TestCase, TransactionTestCase
 
@@ -71,28 +69,18 @@ class WithCommitsTests(MCPClientTestMixin, TransactionTestCase):
         assert (await services.acall_tool("shop__price", {"article": "oak"})).text == "3"
 
 
-def test_a_test_that_fails_leaves_nothing_either(db):
-    class Failing(MCPClientTestMixin, TransactionTestCase):
-        mcp_servers = {"shop": SHOP}  # noqa: RUF012
-        seen = None
-
-        def runTest(self):  # noqa: N802 - the name that unittest asks for
-            type(self).seen = self.mcp_manager
-            services.connect("shop")
-            raise AssertionError("as it should")
-
-    result = unittest.TestResult()
-    case = Failing()
+@pytest.mark.django_db(transaction=True)
+def test_a_test_that_fails_leaves_nothing_either():
+    case = WithCommitsTests("test_the_servers_of_the_class_are_stored")
     case.setUp()
+    manager = case.mcp_manager
     try:
-        with pytest.raises(AssertionError, match="as it should"):
-            case.runTest()
+        services.connect("shop")
+        assert started_manager() is manager
     finally:
         case.doCleanups()
 
-    assert result.wasSuccessful()
-    assert Failing.seen is not None
-    assert Failing.seen.is_closed
+    assert manager.is_closed
     assert started_manager() is None
     assert not ServerConfig.objects.exists()
 
