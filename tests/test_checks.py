@@ -203,3 +203,30 @@ def test_deployment_checks_leave_wrong_settings_to_the_other_checks(deployed):
     messages = found(deploy=True)
     assert list(messages) == ["E001"]
     assert all(isinstance(message, Error) for message in checks.check_settings(None))
+
+
+class OtherDispatcher:
+    """The port of an SDK to come."""
+
+    def run(self, lifecycle): ...
+
+
+@pytest.mark.parametrize(("version", "deploy"), [("2.9.0", False), ("2.9.0", True), ("2.3.0", True)])
+def test_an_sdk_with_another_dispatcher_port_is_told_once(monkeypatch, version, deploy):
+    monkeypatch.setattr("importlib.metadata.version", lambda name: version)
+    monkeypatch.setattr("mcp.shared.dispatcher.Dispatcher", OtherDispatcher)
+
+    (warning,) = found(deploy=deploy)["W003"]
+    assert "Dispatcher.run takes (lifecycle)" in warning
+
+
+def test_an_unknown_sdk_with_the_same_port_is_fine(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "2.9.0")
+
+    assert found() == {}
+
+
+def test_a_known_sdk_is_not_compared_without_need(monkeypatch):
+    monkeypatch.setattr("mcp.shared.dispatcher.Dispatcher", OtherDispatcher)
+
+    assert found() == {}

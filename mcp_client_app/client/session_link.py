@@ -265,11 +265,13 @@ class SessionLink(Link):
 
     def _entered(self) -> ClientSession:
         if self._session is None:
-            raise self.failure or ConnectionLostError(
-                f"The connection to {self.context.spec.name!r} is closed.",
-                server=self.context.spec.name,
-                sent=False,
+            error = self.failure or ConnectionLostError(
+                f"The connection to {self.context.spec.name!r} is closed.", server=self.context.spec.name
             )
+            error = error.copy()
+            if hasattr(error, "sent"):
+                error.sent = False
+            raise error
         return self._session
 
     def _translate(self, error: BaseException, method: str) -> MCPClientError:
