@@ -1,8 +1,9 @@
 """Signals: what happened to the connections of this process.
 
-All are sent with ``send_robust`` on a callback thread, never on the event loop and never
-inside a caller's transaction; receivers may use the database. Events of one server
-arrive in order. Receivers must accept ``**kwargs``.
+All are sent with ``send_robust``; receivers may use the database and must accept
+``**kwargs``. What happens to connections is told on callback threads, never on the event
+loop and never inside a caller's transaction; events of one server arrive in order. Calls
+are told where they were made: in the caller's thread, within its transaction.
 """
 
 from __future__ import annotations

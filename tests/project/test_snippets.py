@@ -6,15 +6,19 @@ import ast
 import asyncio
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_client_app.runtime import get_mcp_manager
-from mcp_client_app.testing import fake_server, override_servers
+from mcp_client_app.testing import fake_server
+from mcp_client_app.testing.fixtures import add_mcp_server, mcp_manager
 from tests.project.test_docs import PAGES, Snippet, snippets
+from tests.stored import close_connections
+
+__all__ = ["add_mcp_server", "mcp_manager"]
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKSHOP = ROOT / "example_project" / "servers" / "workshop.py"
@@ -27,7 +31,7 @@ def page_of(snippet: Snippet) -> str:
 
 
 @pytest.fixture
-def servers() -> Iterator[None]:
+def servers(add_mcp_server: Callable[..., Any]) -> None:
     """Stand in for the servers that the pages name."""
     files = fake_server(
         "files",
@@ -38,8 +42,8 @@ def servers() -> Iterator[None]:
         },
     )
     workshop = {"command": sys.executable, "args": [str(WORKSHOP)]}
-    with override_servers({"files": files, "workshop": workshop}):
-        yield
+    add_mcp_server("files", files)
+    add_mcp_server("workshop", workshop)
 
 
 def run(code: str, name: str, namespace: dict[str, Any]) -> None:
@@ -47,6 +51,7 @@ def run(code: str, name: str, namespace: dict[str, Any]) -> None:
     outcome = eval(compile(code, name, "exec", flags=flags), namespace)
     if inspect.iscoroutine(outcome):
         asyncio.run(outcome)
+        asyncio.run(close_connections())
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,14 +11,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SUITES = [
-    "tests/services/test_audit_rows.py",
-    "tests/services/test_calls.py",
-    "tests/services/test_servers.py",
-    "tests/services/test_transfer.py",
-    "tests/runtime/test_row_source.py",
-    "tests/runtime/test_states.py",
-]
 
 
 def is_reachable() -> bool:
@@ -31,18 +23,18 @@ def is_reachable() -> bool:
     return True
 
 
-@pytest.mark.services
-@pytest.mark.skipif(not is_reachable(), reason="no PostgreSQL is reachable")
-def test_what_touches_transactions_works_on_postgresql():
-    arguments = [
-        "--ds=tests.settings_postgresql",
-        "-p",
-        "no:cacheprovider",
-        "-q",
-        "--no-cov",
-    ]
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.skipif(not is_reachable(), reason="no PostgreSQL is reachable"),
+    pytest.mark.timeout(900),
+]
+
+
+def run(*suites: str) -> None:
+    """Run tests on PostgreSQL, in a process of their own."""
+    options = ["--ds=tests.settings_postgresql", "-p", "no:cacheprovider", "-q", "--no-cov"]
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", *arguments, *SUITES],
+        [sys.executable, "-m", "pytest", *options, *suites],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -50,3 +42,19 @@ def test_what_touches_transactions_works_on_postgresql():
         check=False,
     )
     assert result.returncode == 0, result.stdout[-10_000:] + result.stderr[-2_000:]
+
+
+def test_audit_rows_outlive_transactions_on_postgresql():
+    run("tests/services/test_audit_rows.py")
+
+
+@pytest.mark.slow
+def test_rows_and_calls_work_on_postgresql():
+    run(
+        "tests/services/test_calls.py",
+        "tests/services/test_servers.py",
+        "tests/services/test_transfer.py",
+        "tests/runtime/test_row_source.py",
+        "tests/runtime/test_configured.py",
+        "tests/runtime/test_states.py",
+    )
