@@ -5,6 +5,9 @@ The raw peer's tool ``pid`` tells which worker has answered: each worker has a p
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 
 from tests import leftovers
 from tests.deployment.sites import MODULES, Answer, Site, deployed, peer
+from tests.project.test_docs import snippets
 
 CALLS = 400
 
@@ -113,6 +117,22 @@ def test_a_deletion_through_one_worker_holds_in_all(site):
     answers = site.until(lambda: site.call("deleted__pid"), all_refuse("unknown_tool"))
     assert {answer.status for answer in answers} == {404}
     assert leftovers.survivors({int(pid) for pid in old}) == []
+
+
+def test_the_curl_of_the_pages_calls_a_tool(site: Site):
+    site.add("workshop")
+    commands = [snippet for snippet in snippets("sh") if "curl" in snippet.text and "$TOKEN" in snippet.text]
+    assert "README.md" in {snippet.page.name for snippet in commands}
+    for snippet in commands:
+        result = subprocess.run(
+            ["bash", "-ec", snippet.text.replace("127.0.0.1:8000", f"127.0.0.1:{site.port}")],
+            env=os.environ | {"TOKEN": site.token},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert json.loads(result.stdout)["text"] == "5", str(snippet)
 
 
 @pytest.mark.parametrize("kind", sorted(MODULES))
