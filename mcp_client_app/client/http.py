@@ -37,8 +37,8 @@ __all__ = ["HttpClient", "Response", "check_url"]
 MAX_REDIRECTS = 3
 MAX_HEADER_SIZE = 65_536
 """Longer than aiohttp's default: policies and cookies of gateways grow large."""
-KEEPALIVE_SECONDS = 15.0
-"""Short on purpose: a request on a connection that the server is just closing may be lost."""
+KEEPALIVE_SECONDS = 4.0
+"""Below the five seconds of uvicorn and Node: a request on a connection being closed may be lost."""
 LINGER_SECONDS = 1.0
 LINGER_SIZE = 65_536
 USER_AGENT = "django-mcp-client-app"

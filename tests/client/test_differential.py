@@ -329,6 +329,53 @@ def test_a_server_that_stops_reading_is_started_anew(
     assert len(server.pids) == 2
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("scenario", ["huge_line=300000", "never_newline=300000"])
+async def test_a_line_over_the_limit_costs_its_own_call_only(scenario: str):
+    async def play(kind: str) -> Any:
+        spec = stdio_spec("docs", FAULTY, "--scenario", scenario)
+        async with linked(kind, spec, options=ManagerOptions(max_frame_size=100_000)) as link:
+            waiting = asyncio.create_task(call(link))
+            if scenario.startswith("huge"):
+                await waiting
+            else:
+                waiting.cancel()  # the line never ends, so nothing is known of it
+                await asyncio.wait({waiting})
+            return (waiting.cancelled() or waiting.result()), str(link.failure)
+
+    own, stock = await play("own"), await play("stock")
+
+    assert stock == own
+    if scenario.startswith("huge"):
+        assert own[0]["result"][1] == "result_too_large"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+async def test_noise_ends_the_link_when_strict(kind: str):
+    strict = StrictOptions.from_names(["parse_errors"])
+    link = make(kind, stdio_spec("docs", FAULTY, "--scenario=banner", strict=strict))
+    failure = await outcome(link.open())
+    await link.close()
+
+    assert failure[1] == "transport_error"
+    assert "no JSON" in failure[2]
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_frames_are_logged_without_secrets_when_debugging(
+    manage: MakeManager, peer: MakePeer, caplog: pytest.LogCaptureFixture, kind: str
+):
+    caplog.set_level("DEBUG", "mcp_client_app.frames")
+    manager = manage(peer("srv", env={"TOKEN": "tops3cret"}), debug=True, default_link=kind)
+    manager.call_tool("srv__echo", {"text": "a tops3cret word"})
+    frames = [record.getMessage() for record in caplog.records if record.name == "mcp_client_app.frames"]
+
+    assert any(frame.startswith("srv -> ") and "tools/call" in frame for frame in frames)
+    assert any(frame.startswith("srv <- ") and "a *** word" in frame for frame in frames)
+    assert "tops3cret" not in "".join(frames)
+
+
 # Faulty HTTP -------------------------------------------------------------------------
 
 CHALLENGE = {"www-authenticate": "Bearer realm=x", "retry-after": "7"}
@@ -367,6 +414,8 @@ HTTP_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("sse_cut", {"cleanly": True}),
     ("resume", {}),
     ("resume", {"refuses": 404}),
+    ("resume", {"refuses": 405}),
+    ("resume", {"refuses": 503}),
     ("server_request", {}),
     ("session_lost", {}),
     ("session_lost", {"status": 400}),
@@ -487,6 +536,66 @@ async def test_a_cancelled_call_lets_go_of_its_post_and_tells_the_server(kind: s
             await peer.left.wait()
 
     assert cancelled.rpc["params"]["requestId"] == peer.received("tools/call")[0].rpc["id"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("scenario", ["sse_silent", "resume_hangs"])
+async def test_a_cancelled_call_lets_go_of_its_event_stream(kind: str, scenario: str):
+    async with FaultyHttp(scenario) as peer:
+        spec = http_spec(peer.url, mode=ProtocolMode.LEGACY)
+        async with linked(kind, spec) as link:
+            calling = asyncio.create_task(link.request("tools/call", {"name": "echo"}))
+            if scenario == "resume_hangs":
+                await peer.seen_where(lambda item: "last-event-id" in item.headers)
+            else:
+                await peer.seen("tools/call")
+            calling.cancel()
+            await asyncio.wait({calling})
+            await peer.seen("notifications/cancelled")
+            await peer.left.wait()
+            assert await outcome(link.request("ping", {})) == {}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("scenario", ["big_json", "big_event"])
+async def test_an_answer_over_the_limit_costs_its_own_call_only(scenario: str):
+    async def play(kind: str) -> Any:
+        async with FaultyHttp(scenario, size=300_000) as peer:
+            spec = http_spec(peer.url, mode=ProtocolMode.LEGACY)
+            async with linked(kind, spec, options=ManagerOptions(max_frame_size=100_000)) as link:
+                return (await call(link))["result"][:3], await outcome(link.request("ping", {}))
+
+    own, stock = await play("own"), await play("stock")
+
+    assert stock == own
+    assert own[0][1] == "result_too_large"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+async def test_an_event_that_is_no_json_ends_the_link_when_strict(kind: str):
+    strict = StrictOptions.from_names(["parse_errors"])
+    async with FaultyHttp("sse_odd") as peer:
+        spec = http_spec(peer.url, mode=ProtocolMode.LEGACY, strict=strict)
+        async with linked(kind, spec) as link:
+            failure = (await call(link))["result"]
+            await link.closed
+
+    assert failure[1] == "transport_error"
+    assert "no JSON" in failure[2]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+async def test_a_notification_that_finds_the_session_gone_ends_the_link(kind: str):
+    async with FaultyHttp("notification_session_lost") as peer:
+        spec = http_spec(peer.url, mode=ProtocolMode.LEGACY)
+        async with linked(kind, spec) as link:
+            await link.notify("notifications/roots/list_changed", {})
+            await link.closed
+
+    assert "ended the session (HTTP 404)" in str(link.failure)
 
 
 @pytest.mark.anyio

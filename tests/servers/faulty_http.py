@@ -365,6 +365,28 @@ async def resume_get(peer: FaultyHttp, request: Request, reply: Reply) -> None:
         await reply.end()
 
 
+@scenario("resume_hangs")
+async def resume_hangs(peer: FaultyHttp, request: Request, reply: Reply) -> None:
+    await resume(peer, request, reply)
+
+
+@scenario("resume_hangs", on="GET")
+async def resume_hangs_get(peer: FaultyHttp, request: Request, reply: Reply) -> None:
+    if "last-event-id" in request.headers:
+        await reply.stream()
+        await reply.chunk(b": working\n\n")
+        await peer.go_on.wait()
+    else:
+        await reply.send(405)
+
+
+@scenario("big_event")
+async def big_event(peer: FaultyHttp, request: Request, reply: Reply) -> None:
+    await reply.stream()
+    await reply.event(text(request, "x" * peer.options["size"]))
+    await reply.end()
+
+
 @scenario("server_request")
 async def server_request(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     await reply.stream()
@@ -390,6 +412,7 @@ async def get_stream(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 
 @scenario("session_lost")
+@scenario("notification_session_lost", on="notifications/roots/list_changed")
 async def session_lost(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     error = {"code": -32600, "message": peer.options.get("message", "Session not found")}
     body = {"jsonrpc": "2.0", "id": None, "error": error}
