@@ -16,7 +16,7 @@ from rest_framework.parsers import FormParser
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer
+from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
@@ -113,16 +113,8 @@ class MCPViewSet(ConfiguredEndpoint, GenericViewSet[Any]):
         return None if self.ends_at is None else max(0.001, round(self.ends_at - time.monotonic(), 3))
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
-        try:
-            return self.serializers[self.action]
-        except KeyError:
-            raise AssertionError(f"{type(self).__name__} has no serializer for {self.action!r}.") from None
-
-    def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
         # The browsable API asks for actions without a body, too.
-        if self.action not in self.serializers:
-            return BaseSerializer(*args, **kwargs)
-        return super().get_serializer(*args, **kwargs)
+        return self.serializers.get(self.action, Serializer)
 
     def get_queryset(self) -> Any:
         # The browsable API asks, too, for the sake of filter backends, of which there are none.

@@ -115,5 +115,12 @@ def test_a_form_calls_a_tool(browser):
     assert "is_error" in answer.content.decode()
 
 
+@pytest.mark.parametrize("place", ["servers/peer/connect/", "servers/peer/test/", "servers/peer/refresh/"])
+def test_what_takes_no_body_has_a_page_too(browser, place):
+    answer = form(browser, place)
+    assert answer.status_code == 200
+    assert "<h1>" in answer.content.decode()
+
+
 def test_who_may_not_add_servers_sees_no_form_for_it(api_as):
     assert 'name="command"' not in page(api_as("view_serverconfig"), "servers/")

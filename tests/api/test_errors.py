@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.exceptions import (
+    PermissionDenied,
+    RequestDataTooBig,
+    SuspiciousOperation,
+    ValidationError,
+)
 from django.core.signals import got_request_exception
+from django.http import Http404
 from django.urls import resolve
 
 from mcp_client_app import exceptions
@@ -119,6 +126,21 @@ def test_an_error_of_ours_without_a_status_is_a_mistake_too():
     answer = answer_to(exceptions.AsyncContextError("internal matters"))
     assert (answer.status, answer.is_expected) == (500, False)
     assert "internal" not in answer.body["detail"].replace("internal reason", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (PermissionDenied("Not you."), 403, "permission_denied"),
+        (RequestDataTooBig("x"), 413, "request_too_large"),
+        (SuspiciousOperation("x"), 400, "bad_request"),
+        (ValidationError("Wrong."), 400, "invalid"),
+        (Http404(), 404, "not_found"),
+    ],
+)
+def test_errors_of_django_have_the_one_form(error, status, code):
+    answer = answer_to(error)
+    assert (answer.status, answer.body["code"], answer.is_expected) == (status, code, True)
 
 
 def test_requests_run_outside_transactions(api):
