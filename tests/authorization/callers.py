@@ -20,6 +20,15 @@ SINGLE = {
 }
 """Staff with one permission: column to permission."""
 
+EDITOR = ("view_serverconfig", "add_serverconfig", "change_serverconfig", "delete_serverconfig")
+SEVERAL = {
+    "v+conn": ("view_serverconfig", "connect_serverconfig"),
+    "editor": EDITOR,
+    "ed+run": (*EDITOR, "run_code_serverconfig"),
+}
+"""Staff with several: usual roles."""
+COLUMNS = ("anon", "plain", "staff", *SINGLE, *SEVERAL, "rest", "super")
+
 
 def make_clients() -> dict[str, Client]:
     """Return a client for each column.
@@ -32,6 +41,7 @@ def make_clients() -> dict[str, Client]:
         "plain": User.objects.create_user("plain"),
         "staff": _staff("staff"),
         **{column: _staff(column, *ours.filter(codename=name)) for column, name in SINGLE.items()},
+        **{column: _staff(column, *ours.filter(codename__in=names)) for column, names in SEVERAL.items()},
         "rest": _staff("rest", *ours.exclude(codename__in=SINGLE.values())),
         "super": User.objects.create_superuser("super"),
     }

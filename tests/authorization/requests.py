@@ -39,6 +39,7 @@ class Ask:
     body: dict[str, Any] = field(default_factory=dict)
     variant: str = ""
     is_form: bool = False
+    is_action: bool = False
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.endpoint, self.method, self.variant)))
@@ -102,7 +103,7 @@ def admin_asks(rows: dict[type, Any]) -> Iterator[Ask]:
         for name in admin_actions(model_admin):
             path = reverse(f"admin:mcp_client_app_{model._meta.model_name}_changelist")
             body = {"action": name, "_selected_action": [str(rows[model].pk)]}
-            yield Ask(f"admin:{model._meta.model_name}_changelist", "POST", path, body, name, is_form=True)
+            yield Ask(f"admin:{model._meta.model_name}_changelist", "POST", path, body, name, True, True)
 
 
 def admin_actions(model_admin: ModelAdmin[Any]) -> list[str]:

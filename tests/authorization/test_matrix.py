@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.messages import get_messages
 from django.db import transaction
 from django.test import Client
 
 from mcp_client_app.models import ServerConfig, ServerState, ToolCall, WorkerProcess
 from mcp_client_app.runtime import close_mcp_manager, row_source
-from tests.authorization.callers import SINGLE, make_clients
+from tests.authorization.callers import COLUMNS, make_clients
 from tests.authorization.requests import LOCAL, REMOTE, URL, Ask, admin_asks, api_asks
 
 MATRIX = Path(__file__).with_name("matrix.txt")
@@ -29,8 +30,11 @@ LEGEND = """\
 #   x  no such method here: 405
 #   0  nothing here: 404, which only those are told who may be here
 #
-# anon: nobody signed in. plain: a user without rights. staff: may enter the admin, without rights. super: may
-# do all. The columns between them: staff with that one permission; rest: with all others of the app at once.
+# anon: nobody signed in. plain: a user without rights. staff: may enter the admin, without rights.
+# super: may do all. The columns between them: staff with that one permission; v+conn: view and connect;
+# editor: view, add, change, delete; ed+run: these and runcode; rest: all permissions without a column.
+#
+# http, stdio: on a server of that kind. Buttons and actions of the admin ask for "view" as well.
 """
 
 
@@ -60,6 +64,8 @@ def observed(asks, settings) -> dict[str, str]:
 
 def cell(client: Client, ask: Ask) -> str:
     """Ask, undo what that did, and return the letter for the answer."""
+    # Messages that nobody has looked at yet.
+    client.cookies.pop("messages", None)
     with transaction.atomic():
         content_type = {} if ask.is_form else {"content_type": "application/json"}
         response = getattr(client, ask.method.lower())(
@@ -72,8 +78,8 @@ def cell(client: Client, ask: Ask) -> str:
         return "-"
     if status == 302 and "/login/" in response["Location"]:
         return "L"
-    if status == 302 and ask.is_form and response["Location"].endswith("/admin/"):
-        return "0"  # the admin's way to say that there is no such row
+    if ask.is_action and not was_done(response):
+        return "-"
     if status == 405:
         return "x"
     if status == 404 and (ask.is_form or response.json()["code"] == "not_found"):
@@ -81,14 +87,36 @@ def cell(client: Client, ask: Ask) -> str:
     return "+"
 
 
+def was_done(response: Any) -> bool:
+    """Say whether an action of a list was done, or whether the list does not know it for this user."""
+    is_the_list_again = "cl" in (getattr(response, "context_data", None) or {})
+    told = [str(message) for message in get_messages(response.wsgi_request)]
+    return not is_the_list_again and "No action selected." not in told
+
+
+def without_repetition(cells: dict[str, str]) -> dict[str, str]:
+    """Join the methods that an endpoint does not have to one row."""
+    joined: dict[str, str] = {}
+    missing: dict[tuple[str, str], list[str]] = {}
+    for ask, row in cells.items():
+        if "x" in row:
+            endpoint, method = ask.split(" ", 1)
+            missing.setdefault((endpoint, row), []).append(method)
+        else:
+            joined[ask] = row
+    joined |= {f"{endpoint} {','.join(methods)}": row for (endpoint, row), methods in missing.items()}
+    order = list(dict.fromkeys(ask.split(" ")[0] for ask in cells))
+    return dict(sorted(joined.items(), key=lambda item: order.index(item[0].split(" ")[0])))
+
+
 def table(cells: dict[str, str]) -> str:
     """Return the matrix as it is kept: a line for each request, a column for each user."""
-    columns = ["anon", "plain", "staff", *SINGLE, "rest", "super"]
+    cells = without_repetition(cells)
     width = max(map(len, cells))
-    head = " " * width + "  " + " ".join(columns)
+    head = " " * width + "  " + " ".join(COLUMNS)
     lines = [
         f"{ask:<{width}}  "
-        + " ".join(f"{letter:<{len(name)}}" for letter, name in zip(row.split(), columns, strict=True))
+        + " ".join(f"{letter:<{len(name)}}" for letter, name in zip(row.split(), COLUMNS, strict=True))
         for ask, row in cells.items()
     ]
     return "\n".join([LEGEND, head, *(line.rstrip() for line in lines)]) + "\n"
@@ -104,7 +132,7 @@ def test_every_endpoint_lets_in_whom_the_reviewed_matrix_lets_in(observed):
 
 def rows_of_file() -> dict[str, list[str]]:
     lines = [line for line in MATRIX.read_text(encoding="utf-8").splitlines() if ":" in line.split(" ")[0]]
-    return {"  ".join(line.split("  ")[:1]).strip(): line.split()[-(len(SINGLE) + 5) :] for line in lines}
+    return {"  ".join(line.split("  ")[:1]).strip(): line.split()[-len(COLUMNS) :] for line in lines}
 
 
 def test_the_matrix_lets_nobody_in_who_is_not_signed_in():

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.stored import FAULTY, ROOT
 
-SECONDS = 90
+SECONDS = 60
 """Limit of everything that waits for another process: never reached unless something hangs."""
 THREADS = 8
 
