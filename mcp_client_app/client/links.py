@@ -25,6 +25,8 @@ def make_link(context: LinkContext) -> Link:
     """
     spec = context.spec
     name = spec.link or context.options.default_link
+    if name == "stock" and not spec.link and spec.transport is Transport.IN_PROCESS:
+        name = "own"  # a default that cannot be meant for servers that only this one speaks to
     if name == "own" and not _must_be_stock(context):
         return OwnLink(context)
     if name in ("own", "stock"):

@@ -79,6 +79,13 @@ async def test_legacy_sse_is_carried_by_stock_alone():
 
 
 @in_a_loop
+async def test_a_default_of_stock_leaves_servers_in_this_process_alone():
+    spec = ServerSpec(name="here", transport=Transport.IN_PROCESS, in_process="somewhere.server")
+
+    assert make("", spec, ManagerOptions(default_link="stock")).kind == "own"
+
+
+@in_a_loop
 async def test_stock_speaks_to_no_server_in_this_process():
     spec = ServerSpec(name="here", transport=Transport.IN_PROCESS, in_process="somewhere.server")
     link = make("stock", spec)
