@@ -120,4 +120,5 @@ def _answer(tool: ToolInfo, result: ToolResult) -> JsonResponse:
 def _refusal(error: Exception) -> JsonResponse:
     """Answer in the one form that the REST API has for errors."""
     answer = answer_to(error)
-    return JsonResponse(answer.body, status=answer.status, headers=answer.headers)
+    challenge = {"WWW-Authenticate": TokenAuthentication.keyword} if answer.status == 401 else {}
+    return JsonResponse(answer.body, status=answer.status, headers=answer.headers | challenge)

@@ -27,6 +27,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "rest_framework",
+    "rest_framework.authtoken",  # the agents of the example project sign in by it
     "mcp_client_app",
 ]
 if find_spec("drf_spectacular"):  # the extra "openapi"

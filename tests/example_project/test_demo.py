@@ -90,6 +90,9 @@ def test_the_demo_works_twice_and_the_second_run_keeps_everything(tmp_path):
     assert password
     for name in ("files__read_file", "workshop__measure", "weather__forecast"):
         assert name in first.stdout
+    assert "served by a process of its own at http://127.0.0.1:" in first.stdout
+    for stop in ("the tools, over REST", "a tool called over REST", "an agent that works through REST"):
+        assert f"ok      {stop}" in first.stdout
     assert "FAILED" not in first.stdout
 
     kept = tmp_path / "files" / "notes" / "shopping.txt"
