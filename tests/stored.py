@@ -37,7 +37,7 @@ def process_environment() -> dict[str, str]:
     """Return the environment of another process of the same site, with the test's database."""
     name = str(connection.settings_dict["NAME"])
     return {
-        **{key: value for key, value in os.environ.items() if key.startswith("PG")},
+        **{key: value for key, value in os.environ.items() if key.startswith(("COVERAGE", "PG"))},
         "PATH": os.environ["PATH"],
         "DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"],
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),

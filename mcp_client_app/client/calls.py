@@ -42,8 +42,8 @@ class Answer:
 
 
 @contextlib.asynccontextmanager
-async def deadline(server: str, seconds: float, answer: Answer, what: str) -> AsyncIterator[None]:
-    """Bound everything in the block.
+async def deadline(server: str | None, seconds: float, answer: Answer, what: str) -> AsyncIterator[None]:
+    """Bound everything in the block. ``server`` is None if it is not known yet.
 
     Raises:
         RequestTimeoutError: Time is over; says whether the request may have reached the server.
@@ -54,8 +54,10 @@ async def deadline(server: str, seconds: float, answer: Answer, what: str) -> As
     except RequestTimeoutError:
         raise
     except TimeoutError as error:
+        who = f"The server {server!r}" if server is not None else "No server"
+        did = "did not finish" if server is not None else "finished"
         raise RequestTimeoutError(
-            f"The server {server!r} did not finish {what} within {seconds:.3g} s.",
+            f"{who} {did} {what} within {seconds:.3g} s.",
             server=server,
             seconds=seconds,
             sent=answer.exchange.sent,

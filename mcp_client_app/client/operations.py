@@ -206,7 +206,7 @@ async def call_tool(
     answer = Answer()
     known = server if server is not None else owner_of(pool, check_name(name))
     limit = timeout if timeout is not None else _call_timeout(pool, known, principal)
-    async with deadline(known or "?", limit, answer, f"the call of {name!r}"):
+    async with deadline(known, limit, answer, f"the call of {name!r}"):
         spec, tool = await find_tool(pool, name, server, principal=principal)
         params: dict[str, Any] = {"name": tool.name, "arguments": dict(arguments)}
         if meta:

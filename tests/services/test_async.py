@@ -17,7 +17,13 @@ from django.urls import path
 from mcp.server.mcpserver import Context
 
 from mcp_client_app import services
-from mcp_client_app.exceptions import AsyncContextError, PermissionDeniedError, ToolError, UnknownToolError
+from mcp_client_app.exceptions import (
+    AsyncContextError,
+    MCPClientError,
+    PermissionDeniedError,
+    ToolError,
+    UnknownToolError,
+)
 from mcp_client_app.models import ToolCall
 from mcp_client_app.services.audit_rows import flush
 from mcp_client_app.testing import fake_server
@@ -69,11 +75,13 @@ async def test_the_verbs_work_on_a_loop(the_shop, make_user):
 
     kinds = [call.kind async for call in ToolCall.objects.order_by("pk")]
     assert kinds == ["tool", "resource", "prompt"]
+    with pytest.raises(MCPClientError):  # the shop has no suggestions to make
+        await services.acomplete("shop", {"type": "ref/prompt", "name": "greet"}, "name", "A")
     with pytest.raises(ToolError):
         await services.acall_tool("shop__fail", {"message": "no"}, raise_on_error=True)
     with pytest.raises(UnknownToolError):
         await services.acall_tool("shop__nothing")
-    assert await ToolCall.objects.filter(is_error=True).acount() == 2
+    assert await ToolCall.objects.filter(is_error=True).acount() == 3
     await close_connections()
 
 

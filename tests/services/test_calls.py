@@ -186,6 +186,16 @@ def test_a_call_without_an_answer_in_time_is_written_down(add_mcp_server):
     assert (only_row().code, only_row().server_name, only_row().transport) == ("timeout", "peer", "stdio")
 
 
+def test_a_call_that_finds_no_server_in_time_is_written_down_without_one(add_mcp_server):
+    add_mcp_server("peer", peer_entry("--scenario=mute"))
+
+    with pytest.raises(RequestTimeoutError, match="No server finished") as caught:
+        services.call_tool("somewhere", timeout=0.5)
+
+    assert caught.value.server is None
+    assert (only_row().code, only_row().server_name, only_row().tool) == ("timeout", "", "somewhere")
+
+
 def test_arguments_that_are_no_json_are_told_as_such_and_written_down():
     with pytest.raises(MCPClientError):
         services.call_tool("shop__echo", {"text": object()})
