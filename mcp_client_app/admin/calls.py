@@ -25,7 +25,7 @@ __all__ = ["ToolCallAdmin"]
 class ToolCallAdmin(ReadOnly, CallModelAdmin):
     """Who called what, when, and how it ended; arguments and result if they were kept."""
 
-    list_display = ("started_at", "ended", "server_name", "tool", "kind", "who", "took", "correlation_id")
+    list_display = ("started_at", "ended", "server_name", "tool", "kind", "who", "took")
     list_display_links = ("started_at", "tool")
     list_filter = ("is_error", "code", "server_name", "kind", "transport", "started_at")
     search_fields = ("server_name", "tool", "username", "agent", "code", "correlation_id")

@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.core.exceptions import ImproperlyConfigured
 from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.timesince import timesince
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_client_app import services
@@ -56,6 +59,15 @@ def tone_of(state: str) -> str:
     return _TONES.get(state, "off")
 
 
+def age(since: datetime | None) -> str:
+    """Return for how long a state has lasted, in words."""
+    if since is None:
+        return ""
+    if timezone.now() - since < timedelta(minutes=1):
+        return gettext("just now")
+    return gettext("for %(time)s") % {"time": timesince(since)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Standing:
     """How a server stands in one process."""
@@ -77,6 +89,11 @@ class Standing:
     def tone(self) -> str:
         """The CSS class of the state."""
         return tone_of(self.state)
+
+    @property
+    def age(self) -> str:
+        """For how long, in words."""
+        return age(self.since)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +117,11 @@ class Overview:
     def tone(self) -> str:
         """The CSS class of the state."""
         return tone_of(self.state)
+
+    @property
+    def age(self) -> str:
+        """For how long, in words."""
+        return age(self.since)
 
     @property
     def same(self) -> int:

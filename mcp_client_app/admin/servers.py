@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin, messages
+from django.contrib.admin.widgets import AdminTextareaWidget
 from django.core.exceptions import ValidationError
+from django.db.models import TextField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
@@ -20,6 +22,7 @@ from mcp_client_app.admin.overview import Board, Overview, state_badge
 from mcp_client_app.admin.presentation import lines, secret_list
 from mcp_client_app.admin.verbs import VERBS, ServerVerbs
 from mcp_client_app.configuration.secrets import visible_url
+from mcp_client_app.datatypes import Transport
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import ServerConfig, ServerState
 from mcp_client_app.models.importing import messages as messages_of
@@ -43,16 +46,26 @@ _SHOWN_INSTEAD: Final = {
 """What stands in for a field where it cannot be edited: Django would print the stored value."""
 
 
+_SHORT: Final[dict[str, Any]] = {
+    Transport.STREAMABLE_HTTP: "HTTP",
+    Transport.SSE: "SSE",
+    Transport.IN_PROCESS: _("in process"),
+}
+
+
 class ServerConfigAdmin(ServerVerbs, OffersPage, ImportExport):
     """Servers. Derive from this class to adapt it, and hand yours to ``mcp_client_app.admin.register``."""
 
     form = ServerConfigForm
+    formfield_overrides = {  # noqa: RUF012 (Django's way)
+        TextField: {"widget": AdminTextareaWidget(attrs={"rows": 3})},
+    }
     list_display: tuple[str, ...] = (
         "name_and_label",
         "state",
         "tool_count",
-        "transport",
         "target",
+        "short_transport",
         "enabled",
         "source",
     )
@@ -144,6 +157,11 @@ class ServerConfigAdmin(ServerVerbs, OffersPage, ImportExport):
     def tool_count(self, row: ServerConfig) -> str:
         """How many tools the server offers, as far as known."""
         return str(_overview_of(row).tools or "-")
+
+    @admin.display(description=_("transport"), ordering="transport")
+    def short_transport(self, row: ServerConfig) -> Any:
+        """The transport in a word."""
+        return _SHORT.get(row.transport, row.transport)
 
     @admin.display(description=_("target"))
     def target(self, row: ServerConfig) -> str:

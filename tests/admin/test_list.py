@@ -54,7 +54,7 @@ def test_a_state_of_another_process_is_shown_with_reason_and_age(admin_client):
     page = listing(admin_client)
     assert "backing off" in page
     assert "The process ended with status 3." in page
-    assert "5\xa0minutes" in page
+    assert "for 5\xa0minutes" in page
 
 
 def test_trouble_of_one_process_is_not_hidden_by_the_others(admin_client):

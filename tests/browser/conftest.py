@@ -27,6 +27,8 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "img"
 WEATHER = ROOT / "example_project" / "servers" / "weather.py"
 FILES = ROOT / "example_project" / "servers" / "files.py"
+SITE = Path(__file__).with_name("site.py")
+FILE_SERVER, DIRECTORY = "file_server.py", "documents"
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -50,10 +52,6 @@ class Site:
     """Without a slash at the end."""
     weather: str
     """The address of an MCP server over HTTP."""
-    files: str
-    """The script of an MCP server over stdio."""
-    directory: str
-    """What that server serves."""
 
 
 @pytest.fixture(scope="module")
@@ -82,23 +80,33 @@ def _missing(reason: str) -> Any:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Serve the example project and one MCP server over HTTP."""
     var = tmp_path_factory.mktemp("site")
-    (directory := var / "files").mkdir()
-    (directory / "welcome.txt").write_text("Welcome!\n")
-    environment = {"EXAMPLE_VAR_DIR": str(var), "EXAMPLE_LOG_LEVEL": "CRITICAL", "EXAMPLE_DEBUG": "1"}
+    # Relative to the directory that the site runs in, so that pictures show no path of this machine.
+    shutil.copy(FILES, var / FILE_SERVER)
+    (var / DIRECTORY).mkdir()
+    (var / DIRECTORY / "welcome.txt").write_text("Welcome!\n")
     with (
-        _ready([str(WEATHER), "--port", "0", "--until-stdin-closes"], {}) as weather,
-        _ready(["-m", "tests.browser.site"], environment) as url,
+        _ready(WEATHER, "--port", "0", "--until-stdin-closes", directory=var) as weather,
+        _ready(SITE, directory=var) as url,
     ):
-        yield Site(url, weather, str(FILES), str(directory))
+        yield Site(url, weather)
 
 
 @contextmanager
-def _ready(arguments: list[str], environment: dict[str, str]) -> Iterator[str]:
+def _ready(script: Path, *arguments: str, directory: Path) -> Iterator[str]:
     """Run a Python program until the block ends; gives the address that it says it is ready at."""
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONPATH": str(ROOT),
+        "DJANGO_SETTINGS_MODULE": "example_project.settings",
+        "EXAMPLE_VAR_DIR": str(directory),
+        "EXAMPLE_LOG_LEVEL": "CRITICAL",
+        "EXAMPLE_DEBUG": "1",
+    }
     process = subprocess.Popen(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={**os.environ, **environment, "DJANGO_SETTINGS_MODULE": "example_project.settings"},
+        [sys.executable, str(script), *arguments],
+        cwd=directory,
+        env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -107,7 +115,7 @@ def _ready(arguments: list[str], environment: dict[str, str]) -> Iterator[str]:
         assert process.stdout is not None
         word, _, address = process.stdout.readline().strip().partition(" ")
         try:
-            assert word == "READY", f"{arguments} did not start."
+            assert word == "READY", f"{script.name} did not start."
             yield address
         finally:
             process.communicate(timeout=30)

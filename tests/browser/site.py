@@ -1,6 +1,6 @@
 """The example project as a site for a browser, under a content security policy that forbids inline code.
 
-``python -m tests.browser.site`` migrates, makes a superuser, prints ``READY http://127.0.0.1:PORT`` and
+``python tests/browser/site.py`` migrates, makes a superuser, prints ``READY http://127.0.0.1:PORT`` and
 serves until its standard input closes: it never outlives whoever started it.
 """
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import PHONE, OpenPage, Site, picture
+from tests.browser.conftest import DIRECTORY, FILE_SERVER, PHONE, OpenPage, Site, picture
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -23,7 +22,7 @@ SECRET = "planted-5e2c"
 
 def test_an_operators_day(open_page: OpenPage, site: Site):
     page = open_page()
-    add_a_local_server_after_a_mistake(page, site)
+    add_a_local_server_after_a_mistake(page)
     add_a_remote_server(page, site)
     try_and_connect(page)
     look_at_the_tools(page)
@@ -48,14 +47,14 @@ def press(page: Page, button: str) -> str:
     return page.locator(".messagelist").inner_text()
 
 
-def add_a_local_server_after_a_mistake(page: Page, site: Site) -> None:
+def add_a_local_server_after_a_mistake(page: Page) -> None:
     page.goto(SERVERS)
     page.get_by_role("link", name="Add MCP server").first.click()
     page.get_by_label("Name:", exact=True).fill("files")
     expect(page.get_by_label("Command:")).to_be_visible()
     expect(page.get_by_label("URL:")).to_be_hidden()
-    page.get_by_label("Command:").fill(sys.executable)
-    page.get_by_label("Arguments:").fill(f'["{site.files}"\n "{site.directory}"]')
+    page.get_by_label("Command:").fill("python")
+    page.get_by_label("Arguments:").fill(f'["{FILE_SERVER}"\n "{DIRECTORY}"]')
     page.locator("#id_env").get_by_role("button", name="Add another").click()
     page.locator("#id_env").get_by_label("Name").fill("API_TOKEN")
     page.locator("#id_env").get_by_label("Value").fill(SECRET)
@@ -64,7 +63,7 @@ def add_a_local_server_after_a_mistake(page: Page, site: Site) -> None:
     expect(page.locator(".field-args .errorlist")).to_contain_text("line 2, column 2")
     assert SECRET not in page.content()
     picture(page, "admin-error")
-    page.get_by_label("Arguments:").fill(f"{site.files}\n{site.directory}")
+    page.get_by_label("Arguments:").fill(f"{FILE_SERVER}\n{DIRECTORY}")
     page.get_by_label("Value of API_TOKEN").fill(SECRET)
     save(page)
 
@@ -112,7 +111,7 @@ def look_at_the_tools(page: Page) -> None:
 def see_why_a_broken_server_is_down(page: Page) -> None:
     page.goto(f"{SERVERS}add/")
     page.get_by_label("Name:", exact=True).fill("broken")
-    page.get_by_label("Command:").fill(sys.executable)
+    page.get_by_label("Command:").fill("python")
     page.get_by_label("Arguments:").fill("-c\nimport sys; sys.exit('The licence file is missing.')")
     save(page)
     open_server(page, "broken")
@@ -127,8 +126,8 @@ def import_a_file_with_a_bad_entry(page: Page) -> None:
     document = {
         "mcpServers": {
             "tickets": {"url": "https://tickets.example.com/mcp", "headers": {"Authorization": SECRET}},
-            "broken": {"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"]},
-            "search": {"type": "htttp", "url": "https://search.example.com/mcp"},
+            "broken": {"command": "python", "args": ["-c", "import time; time.sleep(60)"]},
+            "search": {"url": "search.example.com/mcp"},
             "unwanted": {"url": "https://unwanted.example.com/mcp"},
         }
     }
