@@ -101,9 +101,11 @@ def _check_contents(wheel: Path, sdist: Path) -> None:
         sys.exit(f"The wheel holds what is not the package: {sorted(strangers)}.")
     if "mcp_client_app/py.typed" not in in_wheel:
         sys.exit("The wheel lacks py.typed.")
-    shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "mcp_client_app").rglob("*.py")}
+    # Templates, static files and translations are as needed as modules are.
+    files = [path for path in (ROOT / "mcp_client_app").rglob("*") if path.is_file()]
+    shipped = {path.relative_to(ROOT).as_posix() for path in files if "__pycache__" not in path.parts}
     if missing := shipped - in_wheel:
-        sys.exit(f"The wheel lacks modules: {sorted(missing)}.")
+        sys.exit(f"The wheel lacks {sorted(missing)}.")
     with tarfile.open(sdist) as archive:
         in_sdist = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {
