@@ -21,7 +21,7 @@ from mcp_client_app.client.connection_host import ConnectionHost
 from mcp_client_app.client.failures import from_foreign
 from mcp_client_app.client.keeper import LIST_CHANGED, CatalogueKeeper
 from mcp_client_app.client.link import Diagnostics, Link, LinkContext
-from mcp_client_app.client.redaction import Redactor
+from mcp_client_app.client.redaction import Redactor, redacted_value
 from mcp_client_app.client.standing import Standing
 from mcp_client_app.datatypes import (
     SHARED,
@@ -349,7 +349,7 @@ class Connection:
                 LogMessage(
                     server=self.spec.name,
                     level=str(params.get("level", "info")),
-                    data=params.get("data"),
+                    data=redacted_value(params.get("data"), self.redact),
                     logger=params.get("logger"),
                     received_at=datetime.now(UTC),
                 )

@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
+from mcp_client_app.client.redaction import redacted_value
 from mcp_client_app.exceptions import (
     ConnectionLostError,
     InvalidArgumentsError,
@@ -24,7 +25,7 @@ from mcp_client_app.exceptions import (
     UnknownResourceError,
 )
 
-__all__ = ["carrying", "from_foreign", "root_cause"]
+__all__ = ["carrying", "from_foreign", "root_cause", "safe_cause"]
 
 RESOURCE_NOT_FOUND = -32002
 LONGEST_MESSAGE = 2000
@@ -83,6 +84,15 @@ def from_foreign(
     )
 
 
+def safe_cause(error: BaseException) -> BaseException | None:
+    """Return what a translated exception may be raised ``from``: it is printed in tracebacks and logs.
+
+    An exception of the SDK's or of pydantic's quotes what the server sent, secrets that it echoes
+    included; the translation has said all that is fit to be said.
+    """
+    return error if isinstance(root_cause(error), MCPClientError | OSError | TimeoutError) else None
+
+
 def carrying(error: MCPClientError) -> MCPError:
     """Return an exception of the SDK's that carries ours through code of the SDK, which expects no other.
 
@@ -116,7 +126,7 @@ def _from_rpc(
         return UnknownPromptError(text, server=server)
     if method in _WITH_ARGUMENTS and code == INVALID_PARAMS:
         return InvalidArgumentsError(text, server=server)
-    return ProtocolError(text, server=server, rpc_code=code, data=error.error.data)
+    return ProtocolError(text, server=server, rpc_code=code, data=redacted_value(error.error.data, redact))
 
 
 def _means_no_resource(code: int, text: str, data: object) -> bool:

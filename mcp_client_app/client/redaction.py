@@ -7,11 +7,13 @@ of the URL: the app cannot know which are harmless.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mcp_client_app.datatypes import ServerSpec
 
-__all__ = ["Redactor"]
+__all__ = ["Redactor", "redacted_value"]
 
 SHORTEST = 6
 """Shorter values are left: they would mask half of an ordinary text."""
@@ -28,6 +30,17 @@ class Redactor:
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
         return text if self._pattern is None else self._pattern.sub("***", text)
+
+
+def redacted_value(value: Any, redact: Callable[[str], str]) -> Any:
+    """Return JSON from a server with every text in it redacted, keys included."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {redact(str(key)): redacted_value(item, redact) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted_value(item, redact) for item in value]
+    return value
 
 
 def _secrets(spec: ServerSpec) -> list[str]:

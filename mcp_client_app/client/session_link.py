@@ -21,7 +21,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mcp_client_app.client.dispatch import ProgressRelay
 from mcp_client_app.client.exchange import current_exchange
-from mcp_client_app.client.failures import from_foreign
+from mcp_client_app.client.failures import from_foreign, safe_cause
 from mcp_client_app.client.link import InputHandler, Link, LinkContext, OnProgress
 from mcp_client_app.client.negotiation import Negotiation
 from mcp_client_app.datatypes import ProtocolMode, Transport
@@ -84,8 +84,8 @@ class SessionLink(Link):
                 await self._attempt(ProtocolMode.LEGACY)
         except (asyncio.CancelledError, MCPClientError):
             raise
-        except Exception as error:
-            raise self._translate(error, "initialize") from error
+        except Exception as error:  # noqa: BLE001 - translated and raised again
+            raise self._translate(error, "initialize") from safe_cause(error)
 
     async def _attempt(self, mode: ProtocolMode) -> None:
         self._session = await self._enter(self._stack)
@@ -102,8 +102,8 @@ class SessionLink(Link):
             return result
         except (asyncio.CancelledError, MCPClientError):
             raise
-        except Exception as error:
-            raise self._translate(error, method) from error
+        except Exception as error:  # noqa: BLE001 - translated and raised again
+            raise self._translate(error, method) from safe_cause(error)
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         session = self._entered()
@@ -112,8 +112,8 @@ class SessionLink(Link):
             await session.send_notification(notification)  # type: ignore[arg-type]  # only dumped
         except MCPClientError:
             raise
-        except Exception as error:
-            raise self._translate(error, method) from error
+        except Exception as error:  # noqa: BLE001 - translated and raised again
+            raise self._translate(error, method) from safe_cause(error)
 
     async def listen(self) -> None:
         session = self._entered()
@@ -131,7 +131,7 @@ class SessionLink(Link):
                     async for _ in subscription:
                         pass  # the session hands each event to ``_on_message``, too
         except (SubscriptionLost, ListenNotSupportedError, TimeoutError, MCPError) as error:
-            raise self._translate(error, "subscriptions/listen") from error
+            raise self._translate(error, "subscriptions/listen") from safe_cause(error)
 
     async def close(self) -> None:
         try:

@@ -12,6 +12,7 @@ from mcp.client.session import IncomingMessage
 from mcp_types import ProgressNotification
 
 from mcp_client_app.client.exchange import Exchange, current_exchange, recorded
+from mcp_client_app.client.failures import safe_cause
 from mcp_client_app.client.negotiation import handshake_of
 from mcp_client_app.client.session_link import DiedOnProbe
 from mcp_client_app.client.stock_http import StreamableTransport
@@ -39,10 +40,10 @@ class StockLink(WireLink):
         with recorded(Exchange()) as exchange:
             try:
                 await self._stack.enter_async_context(client)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - translated and raised again
                 if transport.died_on_probe:
                     raise DiedOnProbe from transport.failure
-                raise self._translate(error, "initialize") from error
+                raise self._translate(error, "initialize") from safe_cause(error)
         self._session = client.session
         if mode is ProtocolMode.MODERN:
             await self._negotiate(client.session, mode)  # the client has only assumed it

@@ -60,7 +60,8 @@ def test_the_states_that_workers_have_written_down_are_shown(api):
     [listed] = api.get("servers/").data["results"][0]["workers"]
 
     assert (worker["state"], worker["pid"], worker["tools"]) == ("ready", os.getpid(), 13)
-    assert listed == worker
+    # Between the two answers the process may have reported again that it lives.
+    assert {**listed, "seen_at": worker["seen_at"]} == worker
 
 
 def test_a_list_of_servers_costs_the_same_however_many_there_are(api, django_assert_max_num_queries):

@@ -8,7 +8,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 from pydantic import BaseModel, ValidationError
 
-from mcp_client_app.client.failures import from_foreign, root_cause
+from mcp_client_app.client.failures import from_foreign, root_cause, safe_cause
 from mcp_client_app.exceptions import (
     ConnectionLostError,
     InvalidArgumentsError,
@@ -98,3 +98,24 @@ def test_operating_system_errors_time_outs_and_surprises_are_translated():
     assert surprise.sent is False
     version = translated(RuntimeError("Unsupported protocol version: 1"), "initialize")
     assert isinstance(version, ProtocolError)
+
+
+def test_what_a_server_echoes_in_the_data_of_an_error_is_redacted():
+    data = {"token s3cret-value": ["s3cret-value", {"deep": "is s3cret-value", "number": 5}]}
+    error = translated(MCPError(-32000, "no", data), redact=lambda text: text.replace("s3cret-value", "***"))
+    assert isinstance(error, ProtocolError)
+    assert error.data == {"token ***": ["***", {"deep": "is ***", "number": 5}]}
+    assert error.details()["data"] == error.data
+
+
+def test_exceptions_that_quote_the_server_are_no_cause_that_a_traceback_prints():
+    class Shape(BaseModel):
+        size: int
+
+    with pytest.raises(ValidationError) as quoting:
+        Shape.model_validate({"size": "s3cret-value"})
+    assert safe_cause(quoting.value) is None
+    assert safe_cause(MCPError(-32000, "s3cret-value")) is None
+    assert safe_cause(ExceptionGroup("", [MCPError(-32000, "s3cret-value")])) is None
+    for harmless in (ConnectionRefusedError(), TransportError(), TimeoutError()):
+        assert safe_cause(harmless) is harmless

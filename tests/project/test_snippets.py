@@ -1,4 +1,5 @@
-"""The Python of README and docs is run, page by page; the curl commands are run in ``tests/deployment``."""
+"""The Python of README and docs is run, page by page; the curl commands are run in ``tests/deployment`` (README)
+and ``tests/api`` (the page of the REST API)."""
 
 from __future__ import annotations
 

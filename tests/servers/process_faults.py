@@ -91,6 +91,25 @@ def die_on_idle(peer: Peer, value: str) -> None:
     signal.signal(signal.SIGUSR1, die)
 
 
+@scenario(AT_START, "tells the variable TOKEN on standard error, in noise, logs and errors; `crash`: and dies")
+def telltale(peer: Peer, value: str) -> None:
+    token = os.environ["TOKEN"]
+    peer.log(f"connecting with {token}")
+    if value == "crash":
+        leave("1")
+    peer.wire.write(f"no JSON, but {token}\n".encode())
+
+
+@scenario(ON_MESSAGE, of="telltale")
+def _tell_on_call(peer: Peer, value: str, message: Message) -> bool:
+    if message.get("method") != "tools/call":
+        return False
+    token = os.environ["TOKEN"]
+    peer.notify("notifications/message", {"level": "error", "data": {"text": f"refused: {token}"}})
+    peer.reply(message, {"error": {"code": -32000, "message": f"{token} is not valid", "data": token}})
+    return True
+
+
 # On a message that came in -----------------------------------------------------------
 
 

@@ -35,6 +35,8 @@ def plant(monkeypatch, add_mcp_server) -> None:
     env = {"TOKEN": SECRETS["env"], "OTHER": "$PLANTED"}
     add_mcp_server("works", {**peer_entry(), "env": env})
     add_mcp_server("dies", {**peer_entry("--scenario=die_on_call=7"), "env": env})
+    add_mcp_server("tells", {**peer_entry("--scenario=telltale"), "env": env})
+    add_mcp_server("tells-and-dies", {**peer_entry("--scenario=telltale=crash"), "env": env})
     add_mcp_server("refused", {"type": "http", "url": url, "headers": headers})
     add_mcp_server("old", {"type": "sse", "url": url, "headers": headers})
     row = add_mcp_server("login", {"type": "http", "url": url, "headers": headers})
