@@ -53,12 +53,12 @@ def post(place: str, server: Any, token: str | None = None, body: Any = WISH) ->
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Token {token}"} if token else {})
     request = urllib.request.Request(server.url + place, json.dumps(body).encode(), headers)
     try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            assert error.headers["WWW-Authenticate"] == ("Token" if error.code == 401 else None)
-            return error.code, json.load(error)
+        answer = urllib.request.urlopen(request)
+    except urllib.error.HTTPError as refusal:
+        answer = refusal
+    with answer:
+        assert answer.headers["WWW-Authenticate"] == ("Token" if answer.status == 401 else None)
+        return answer.status, json.load(answer)
 
 
 @pytest.mark.parametrize("place", PLACES)

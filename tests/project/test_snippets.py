@@ -1,5 +1,7 @@
-"""The Python of README and docs is run, page by page; the curl commands are run in ``tests/deployment`` (README)
-and ``tests/api`` (the page of the REST API)."""
+"""The Python of README and docs is run, page by page.
+
+The curl commands are run in ``tests/deployment`` (README) and ``tests/api`` (the page of the REST API).
+"""
 
 from __future__ import annotations
 

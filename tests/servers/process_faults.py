@@ -91,7 +91,7 @@ def die_on_idle(peer: Peer, value: str) -> None:
     signal.signal(signal.SIGUSR1, die)
 
 
-@scenario(AT_START, "tells the variable TOKEN on standard error, in noise, logs and errors; `crash`: and dies")
+@scenario(AT_START, "tells the variable TOKEN on stderr, in noise, logs and errors; `crash`: and dies")
 def telltale(peer: Peer, value: str) -> None:
     token = os.environ["TOKEN"]
     peer.log(f"connecting with {token}")
