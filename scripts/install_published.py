@@ -1,7 +1,8 @@
-"""Install the published servers that the tests drive: npm ones and PyPI ones, below ``.published``.
+"""Install published things that the tests drive, below ``.published``.
 
-``make published`` runs it, and so do the tests before they need a server. The pins are in
-``tests/published``; a second run finds everything in place and returns at once.
+They are servers of npm and of PyPI, and the conformance suite with a Node.js of its own.
+``make published`` runs it, and so does whatever needs them. The pins are in ``tests/published`` and
+``tests/conformance``; a second run finds everything in place and returns at once.
 
 Exit status: 0 installed, 3 not possible here (no Node.js, no network; the reason is printed), which is no
 reason to fail on a developer's machine. With ``CI`` set it is one, and the status is 1.
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PINS = ROOT / "tests" / "published"
+PINS = ROOT / "tests"
 TARGET = ROOT / ".published"
 NODE_MAJOR = 20
 SHOWN_LINES = 15
@@ -35,7 +36,7 @@ class NotPossibleError(Exception):
 
 def main() -> int:
     """Install what the command line names; return the exit status."""
-    parser = argparse.ArgumentParser(description="Install the published servers that the tests drive.")
+    parser = argparse.ArgumentParser(description="Install published things that the tests drive.")
     parser.add_argument("--part", choices=PARTS, help="install only these; default: all")
     parser.add_argument("--into", type=Path, default=TARGET, metavar="FOLDER")
     options = parser.parse_args()
@@ -44,7 +45,7 @@ def main() -> int:
         try:
             install(part, options.into)
         except NotPossibleError as error:
-            print(f"The published {part} servers cannot be installed: {error}", file=sys.stderr)
+            print(f"{NAMES[part]} cannot be installed: {error}", file=sys.stderr)
             status = 1 if os.environ.get("CI") else NOT_POSSIBLE
     return status
 
@@ -65,7 +66,7 @@ def install(part: str, target: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if stamp.exists() and stamp.read_text() == wanted:
             return
-        print(f"Installing the published {part} servers (only the first time) ...", flush=True)
+        print(f"Installing {NAMES[part]} (only the first time) ...", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         installer(folder)
@@ -88,31 +89,56 @@ def install_node(folder: Path) -> None:
     version = run(["node", "--version"], folder)
     if int(version.strip().lstrip("v").partition(".")[0]) < NODE_MAJOR:
         raise NotPossibleError(f"Node.js {NODE_MAJOR} or newer is needed, {version.strip()} is installed.")
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(PINS / name, folder)
-    # The cache of its own makes it independent of a home directory.
-    quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--fetch-retries=1"]
-    run([npm, "ci", *quiet, f"--cache={folder.parent / 'npm-cache'}"], folder)
+    install_locked(npm, PINS / "published", folder)
 
 
 def install_python(folder: Path) -> None:
     """Install the PyPI servers into an environment of their own."""
+    install_environment(folder, PINS / "published" / "requirements.txt")
+
+
+def install_conformance(folder: Path) -> None:
+    """Install the conformance suite from its lock file, and a Node.js that is new enough for it."""
+    install_environment(folder, PINS / "conformance" / "requirements.txt")
+    install_locked(str(folder / "bin" / "npm"), PINS / "conformance", folder)
+
+
+def install_locked(npm: str, pins: Path, folder: Path) -> None:
+    """Install what a lock file of npm names."""
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(pins / name, folder)
+    # The cache of its own makes it independent of a home directory.
+    quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--fetch-retries=1"]
+    path = os.pathsep.join([str(Path(npm).parent), os.environ.get("PATH", "")])
+    run([npm, "ci", *quiet, f"--cache={folder.parent / 'npm-cache'}"], folder, PATH=path)
+
+
+def install_environment(folder: Path, pins: Path) -> None:
+    """Install what a requirements file names into an environment of its own."""
     try:
         venv.create(folder, with_pip=True, symlinks=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise NotPossibleError(f"The virtual environment cannot be made: {error}.") from error
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-cache-dir"]
-    pins = PINS / "requirements.txt"
     run([str(folder / "bin" / "python"), "-m", "pip", "install", *quiet, "-r", str(pins)], folder)
 
 
 PARTS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
-    "node": (install_node, ["package.json", "package-lock.json"]),
-    "python": (install_python, ["requirements.txt"]),
+    "node": (install_node, ["published/package.json", "published/package-lock.json"]),
+    "python": (install_python, ["published/requirements.txt"]),
+    "conformance": (
+        install_conformance,
+        ["conformance/package.json", "conformance/package-lock.json", "conformance/requirements.txt"],
+    ),
+}
+NAMES = {
+    "node": "The published node servers",
+    "python": "The published python servers",
+    "conformance": "The conformance suite",
 }
 
 
-def run(command: list[str], folder: Path) -> str:
+def run(command: list[str], folder: Path, **environment: str) -> str:
     """Run a command and return what it printed.
 
     Raises:
@@ -121,6 +147,7 @@ def run(command: list[str], folder: Path) -> str:
     done = subprocess.run(
         command,
         cwd=folder,
+        env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,0 +1,1 @@
+"""The client under test of the conformance suite: ``make conformance``, or ``scripts/conformance.py``."""
