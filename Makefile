@@ -13,7 +13,7 @@ PY := $(VENV)/bin/python
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
-SOURCES := mcp_client_app tests example_project scripts manage.py
+SOURCES := mcp_client_app tests example_project benchmarks scripts manage.py
 
 # What a full run measures; `make test` does so when CI is set, `make coverage` always.
 COVERAGE := --cov --cov-report=term:skip-covered --cov-fail-under=90

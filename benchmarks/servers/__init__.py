@@ -1,0 +1,1 @@
+"""The servers that are measured against, and how to start them."""

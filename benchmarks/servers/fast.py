@@ -1,0 +1,74 @@
+"""The fast server: compiled from C where a compiler is found, else in Python."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.places import BINARIES, SOURCES
+
+__all__ = ["FastServer", "fast_server", "listening"]
+
+C_SOURCE = SOURCES / "servers" / "fast_server.c"
+PYTHON_SOURCE = SOURCES / "servers" / "fast_server.py"
+
+
+@dataclass(frozen=True)
+class FastServer:
+    """How the fast server is started."""
+
+    command: tuple[str, ...]
+    kind: str
+    """What it is, for the report."""
+
+    def over(self, transport: str, *, tools: int = 3, page: int = 0) -> tuple[str, ...]:
+        """Return the command that serves ``stdio``, ``http-json`` or ``http-sse``."""
+        return (*self.command, transport, "--tools", str(tools), "--page", str(page))
+
+
+@cache
+def fast_server() -> FastServer:
+    """Compile the server, once; without a compiler (or off Linux) take the one in Python."""
+    compiler = shutil.which("cc") if sys.platform == "linux" else None
+    if compiler is None:
+        return FastServer((sys.executable, "-S", "-E", str(PYTHON_SOURCE)), "Python: no C compiler was found")
+    digest = hashlib.sha256(C_SOURCE.read_bytes()).hexdigest()[:12]
+    binary = BINARIES / f"fast_server-{digest}"
+    if not binary.exists():
+        BINARIES.mkdir(parents=True, exist_ok=True)
+        partial = binary.with_suffix(".partial")
+        built = subprocess.run(
+            [compiler, "-O2", "-o", partial, C_SOURCE], capture_output=True, text=True, check=False
+        )
+        if built.returncode:
+            raise BenchmarkError(f"The fast server does not compile:\n{built.stderr}")
+        partial.replace(binary)
+    return FastServer((str(binary),), "C")
+
+
+@contextlib.contextmanager
+def listening(command: tuple[str, ...]) -> Iterator[str]:
+    """Run a server that says ``READY url`` and ends when its input does; yield the URL."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline().split()
+        if line[:1] != ["READY"]:
+            raise BenchmarkError(f"The server {command[0]!r} does not start.")
+        yield line[1]
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
