@@ -54,9 +54,21 @@ def test_methods_that_are_not_known_pass():
     assert Repairer("srv").repair("x/y", result) == (result, [])
 
 
-def test_broken_metadata_and_cache_hints_are_dropped():
-    result = {"tools": [], "_meta": [1], "ttlMs": -5, "cacheScope": "galaxy"}
-    assert repaired("tools/list", result) == ({"tools": [], "ttlMs": 0}, ["_meta was no object"])
+def test_broken_metadata_is_dropped_and_told():
+    assert repaired("tools/list", {"tools": [], "_meta": [1]}) == ({"tools": []}, ["_meta was no object"])
+
+
+ENVELOPE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
+@pytest.mark.parametrize("envelope", [{}, {"resultType": 5, "ttlMs": -5, "cacheScope": "galaxy"}])
+def test_in_the_new_era_a_broken_envelope_means_that_nothing_may_be_cached(envelope: dict[str, Any]):
+    assert repaired("tools/list", {"tools": [], **envelope}, modern=True) == ({"tools": [], **ENVELOPE}, [])
+    assert repaired("tools/call", {"content": [], **envelope}, modern=True)[0]["resultType"] == "complete"
+
+
+def test_in_a_handshake_era_the_envelope_of_the_new_one_means_nothing():
+    assert repaired("tools/list", {"tools": [], **ENVELOPE, "ttlMs": 5}) == ({"tools": []}, [])
 
 
 def test_whoever_wants_contracts_kept_gets_an_error_instead_of_a_repair():
@@ -386,5 +398,5 @@ def test_capabilities_that_are_true_count_and_others_do_not():
 def test_discovery_keeps_its_versions():
     result = {"supportedVersions": ["2026-07-28"], "capabilities": None}
     mended, notes = repaired("server/discover", result, modern=True)
-    assert mended == {"supportedVersions": ["2026-07-28"], "capabilities": {}}
+    assert mended == {"supportedVersions": ["2026-07-28"], "capabilities": {}, **ENVELOPE}
     assert notes == ["capabilities was no object"]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcp_client_app.client.leniency import handshake, listings, results
-from mcp_client_app.client.leniency.fields import drop_bad_cache_hints
+from mcp_client_app.client.leniency.fields import mend_envelope
 from mcp_client_app.client.leniency.results import placeholder
 from mcp_client_app.client.leniency.terms import DEFAULT_STRICTNESS, Terms
 from mcp_client_app.datatypes import StrictOptions
@@ -63,10 +63,7 @@ class Repairer:
             return result, []
         notes: list[str] = []
         mended = dict(result)
-        if "_meta" in mended and not isinstance(mended["_meta"], dict):
-            del mended["_meta"]
-            notes.append("_meta was no object")
-        drop_bad_cache_hints(mended)
+        mend_envelope(self._terms, method, mended, notes)
         mended = repair(self._terms, mended, notes)
         if notes and self._terms.strict.contract_errors:
             server, first = self._terms.server, "; ".join(notes[:5])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mcp_client_app.client.leniency.fields import block_annotations, drop, icons
+from mcp_client_app.client.leniency.fields import about, drop, icons
+from mcp_client_app.client.leniency.schemas import mended_schema
 from mcp_client_app.client.leniency.terms import Terms
 
 __all__ = ["prompts", "resources", "templates", "tools"]
@@ -26,13 +27,20 @@ def _tool(terms: Terms, item: dict[str, Any], notes: list[str]) -> str | None:
         return f"{label}: its inputSchema is no object"
     if schema.get("type") != "object":
         return f"{label}: its inputSchema is not of type object"
+    item["inputSchema"] = mended_schema(schema, f"{label}: its inputSchema", notes)
     output = item.get("outputSchema")
     if "outputSchema" in item and (
         not isinstance(output, dict) or (not terms.modern and output.get("type") != "object")
     ):
         del item["outputSchema"]
         notes.append(f"{label}: its outputSchema is unusable and was left out")
+    elif "outputSchema" in item:
+        item["outputSchema"] = mended_schema(item["outputSchema"], f"{label}: its outputSchema", notes)
     drop(item, label, notes, description=str, title=str, annotations=dict, _meta=dict, icons=list)
+    drop(item, label, notes, execution=dict)
+    if (item.get("execution") or {}).get("taskSupport") not in _TASK_SUPPORT:
+        del item["execution"]
+        notes.append(f"{label}: its execution is unusable and was left out")
     annotations = item.get("annotations")
     if annotations is not None:
         item["annotations"] = hints = dict(annotations)
@@ -41,6 +49,7 @@ def _tool(terms: Terms, item: dict[str, Any], notes: list[str]) -> str | None:
     return None
 
 
+_TASK_SUPPORT = (None, "forbidden", "optional", "required")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -60,14 +69,7 @@ def _resource(item: dict[str, Any], key: str, notes: list[str]) -> str | None:
     label = f"resource {item[key]!r}"
     if not isinstance(item.get("name"), str):
         item["name"] = item[key]
-    drop(
-        item, label, notes, description=str, title=str, mimeType=str, annotations=dict, _meta=dict, icons=list
-    )
-    if isinstance(item.get("size"), bool) or not isinstance(item.get("size", 0), int):
-        del item["size"]
-        notes.append(f"{label}: its size is no integer")
-    block_annotations(item)
-    icons(item, label, notes)
+    about(item, label, notes)
     return None
 
 

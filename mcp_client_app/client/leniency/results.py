@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_client_app import json_codec
-from mcp_client_app.client.leniency.fields import block_annotations, drop
+from mcp_client_app.client.leniency.fields import about, block_annotations, drop
 from mcp_client_app.client.leniency.terms import Terms
 from mcp_client_app.exceptions import ProtocolError
 
@@ -64,8 +64,7 @@ def read(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
             item["text"] = "" if item.get("text") is None else str(item["text"])
             item.pop("blob", None)
             notes.append("a content had neither text nor blob")
-        drop(item, "content", notes, mimeType=str, _meta=dict)
-        kept.append(item)
+        kept.append(_contents(item, notes))
     if not isinstance(contents, list):
         notes.append("contents was no list")
     result["contents"] = kept
@@ -125,9 +124,20 @@ def _block(block: Any, notes: list[str]) -> dict[str, Any]:
         if not fits:
             notes.append(f"a content block of type {mended['type']!r} without {name}")
             return placeholder(mended)
+    if mended["type"] == "resource_link":
+        about(mended, "content", notes)
+        return mended
+    if mended["type"] == "resource":
+        mended["resource"] = _contents(dict(mended["resource"]), notes)
     drop(mended, "content", notes, annotations=dict, _meta=dict)
     block_annotations(mended)
     return mended
+
+
+def _contents(item: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Mend the contents of a resource, which have text or a blob: one that is no string is left out."""
+    drop(item, "content", notes, text=str, blob=str, mimeType=str, _meta=dict)
+    return item
 
 
 def _is_resource(inner: Any) -> bool:
