@@ -7,18 +7,15 @@ from a ``Source``.
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import logging
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from mcp_client_app.client import exit_hooks, operations
+from mcp_client_app.client import exit_hooks, lifetimes, operations
 from mcp_client_app.client.async_verbs import AsyncVerbs
 from mcp_client_app.client.engine import Engine
 from mcp_client_app.client.handle import SCOPE, ScopedConnection, ServerHandle
@@ -28,11 +25,11 @@ from mcp_client_app.client.loop import EventRelay, forbid_running_loop
 from mcp_client_app.client.observers import Observer
 from mcp_client_app.client.plans import Operation
 from mcp_client_app.client.pool import ConnectionPool
-from mcp_client_app.client.sources import ServerEntry, Snapshot, Source, StaticSource
+from mcp_client_app.client.sources import REFUSALS, ServerEntry, Snapshot, Source, StaticSource
 from mcp_client_app.client.status import status_of
 from mcp_client_app.client.sync_verbs import SyncVerbs
 from mcp_client_app.datatypes import SHARED, LogMessage, ManagerOptions, ServerStatus
-from mcp_client_app.exceptions import ManagerClosedError, MCPClientError, UnknownServerError
+from mcp_client_app.exceptions import ManagerClosedError, UnknownServerError
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +63,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         self._pid = os.getpid()
         self._closed = False
         self._scopes = itertools.count(1)
-        _managers.add(self)
+        lifetimes.watch(self)
 
     @property
     def is_closed(self) -> bool:
@@ -77,7 +74,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
 
     def _started(self) -> Engine:
         if self._pid != os.getpid():  # a fork that skipped the hook, such as one made in C
-            self._forget()
+            self.forget()
         engine = self._engine
         if engine is not None:
             return engine
@@ -86,23 +83,37 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
                 raise ManagerClosedError
             if self._engine is None:
                 self._engine = Engine(self.options, self.observers, self.input_handlers)
-                exit_hooks.register(partial(self._close, at_exit=True))
+                exit_hooks.register(self.close_at_exit)
             return self._engine
 
     def _run(
         self, verb: str, operation: Operation[T], relay: EventRelay | None = None, *, fresh: bool = False
     ) -> T:
         forbid_running_loop(verb)
-        snapshot = self.source.current(fresh=fresh) if fresh else self.source.current()
-        engine = self._started()
-        return engine.thread.run(lambda: _apply(engine.pool, snapshot, operation), relay)
+        snapshot = self.source.current(fresh=fresh)
+        thread, pool = (engine := self._started()).thread, engine.pool
+        try:
+            return thread.run(lambda: _apply(pool, snapshot, operation), relay)
+        except REFUSALS:
+            self.source.invalidate()
+            newer = self.source.current()
+            if newer.version == snapshot.version:
+                raise
+        return thread.run(lambda: _apply(pool, newer, operation), relay)
 
     async def _arun(
         self, operation: Operation[T], relay: EventRelay | None = None, *, fresh: bool = False
     ) -> T:
         snapshot = await self.source.acurrent(fresh=fresh)
-        engine = self._started()
-        return await engine.thread.arun(lambda: _apply(engine.pool, snapshot, operation), relay)
+        thread, pool = (engine := self._started()).thread, engine.pool
+        try:
+            return await thread.arun(lambda: _apply(pool, snapshot, operation), relay)
+        except REFUSALS:
+            self.source.invalidate()
+            newer = await self.source.acurrent()
+            if newer.version == snapshot.version:
+                raise
+        return await thread.arun(lambda: _apply(pool, newer, operation), relay)
 
     # Connecting ------------------------------------------------------------------------
 
@@ -352,6 +363,10 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         """Close all connections and stop the threads; from any thread, more than once if you like."""
         self._close(at_exit=False)
 
+    def close_at_exit(self) -> None:
+        """Close at the end of the process: without an executor, and without a new thread."""
+        self._close(at_exit=True)
+
     def _close(self, *, at_exit: bool) -> None:
         with self._lock:
             self._closed = True
@@ -359,7 +374,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         if engine is not None and self._pid == os.getpid():
             engine.close(at_exit=at_exit)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """After a fork, in the child: be as new. The parent's threads are gone, its servers are not ours."""
         engine, self._engine = self._engine, None
         self._lock = threading.Lock()
@@ -377,23 +392,3 @@ async def _apply(pool: ConnectionPool, snapshot: Snapshot, operation: Operation[
 
 def _ignore(name: str) -> None:
     """Nobody wants to know."""
-
-
-_managers: weakref.WeakSet[MCPClientManager] = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for manager in list(_managers):
-        manager._forget()  # noqa: SLF001 - the module's own
-
-
-def _close_all() -> None:
-    for manager in list(_managers):
-        try:
-            manager._close(at_exit=True)  # noqa: SLF001 - the module's own
-        except MCPClientError:
-            logger.exception("A manager could not be closed at exit.")
-
-
-os.register_at_fork(after_in_child=_forget_all)
-atexit.register(_close_all)

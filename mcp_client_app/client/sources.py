@@ -10,13 +10,28 @@ from typing import Any, Protocol
 
 from mcp_client_app.datatypes import ServerSpec, Transport
 from mcp_client_app.exceptions import (
+    AmbiguousToolError,
     ConfigurationError,
     DuplicateServerError,
     MCPClientError,
+    NotConnectedError,
+    ToolBlockedError,
     UnknownServerError,
+    UnknownToolError,
 )
 
-__all__ = ["ServerEntry", "Snapshot", "Source", "StaticSource"]
+__all__ = ["REFUSALS", "ServerEntry", "Snapshot", "Source", "StaticSource"]
+
+REFUSALS = (
+    AmbiguousToolError,
+    ConfigurationError,
+    NotConnectedError,
+    ToolBlockedError,
+    UnknownServerError,
+    UnknownToolError,
+)
+"""What follows from a snapshot, before anything is sent: not the last word until somebody has looked
+whether there is a newer one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +97,9 @@ class Source(Protocol):
     async def acurrent(self, *, fresh: bool = False) -> Snapshot:
         """Async twin of ``current``."""
 
+    def invalidate(self) -> None:
+        """Have the next ``current`` look, however lately somebody has."""
+
     def add(self, name: str, config: Mapping[str, Any]) -> None:
         """Store a new server; raises ``DuplicateServerError`` or ``ConfigurationError``."""
 
@@ -120,6 +138,9 @@ class StaticSource:
 
     async def acurrent(self, *, fresh: bool = False) -> Snapshot:
         return self._snapshot
+
+    def invalidate(self) -> None:
+        """Nothing to do: what is known is what there is."""
 
     def add(self, name: str, config: Mapping[str, Any]) -> None:
         if name in self._snapshot.entries:

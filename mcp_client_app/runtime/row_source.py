@@ -164,7 +164,7 @@ class RowSource:
     # What others tell ------------------------------------------------------------------
 
     def invalidate(self) -> None:
-        """Look at the next use: something was saved in this process."""
+        """Look at the next use: something was saved in this process, or may have been in another one."""
         self._wish = object()
 
     # Looking ---------------------------------------------------------------------------

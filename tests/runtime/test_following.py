@@ -11,10 +11,22 @@ import pytest
 
 from mcp_client_app import services
 from mcp_client_app.datatypes import ConnectionState
-from mcp_client_app.exceptions import NotConnectedError, ToolBlockedError, UnknownServerError
+from mcp_client_app.exceptions import (
+    MCPClientError,
+    NotConnectedError,
+    ToolBlockedError,
+    UnknownServerError,
+)
 from mcp_client_app.models import ServerConfig
-from mcp_client_app.runtime import get_mcp_manager
-from tests.stored import ROOT, peer_fields, process_environment, run_process, stored
+from mcp_client_app.runtime import aclose_mcp_manager, get_mcp_manager
+from tests.stored import (
+    ROOT,
+    close_connections,
+    peer_fields,
+    process_environment,
+    run_process,
+    stored,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -115,6 +127,65 @@ def test_a_bulk_change_is_followed_with_the_next_look(settings):
 
     assert get_mcp_manager().call_tool("peer__pid").text != pid
     assert life.has_ended()
+
+
+# What refuses a call is looked at anew -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outdated", "lifted"),
+    [
+        ({"stopped": True}, {"stopped": False}),
+        ({"blocked_tools": ["echo"]}, {"blocked_tools": []}),
+        ({"enabled": False}, {"enabled": True}),
+        ({"command": "surely-no-such-program"}, {"command": sys.executable}),
+    ],
+    ids=["stop", "filter", "disabled", "command"],
+)
+def test_no_call_is_refused_for_what_another_process_has_lifted(settings, outdated, lifted):
+    settings.MCP_CLIENT_REVISION_INTERVAL = 3600
+    stored("peer", **outdated)
+    with pytest.raises(MCPClientError):
+        call_echo()
+
+    ServerConfig.objects.update(**lifted)  # as other processes do: nobody here is told
+
+    assert call_echo() == "hi"
+
+
+def call_echo() -> str:
+    return get_mcp_manager().call_tool("peer__echo", {"text": "hi"}).text
+
+
+def test_a_server_that_another_process_has_just_stored_is_known(settings):
+    settings.MCP_CLIENT_REVISION_INTERVAL = 3600
+    assert get_mcp_manager().list_servers() == []
+
+    ServerConfig.objects.bulk_create([ServerConfig(name="peer", **peer_fields())])
+
+    assert call_echo() == "hi"
+
+
+@pytest.mark.anyio
+async def test_the_async_form_looks_anew_as_well(settings):
+    settings.MCP_CLIENT_REVISION_INTERVAL = 3600
+    assert await get_mcp_manager().alist_servers() == []
+
+    await ServerConfig.objects.abulk_create([ServerConfig(name="peer", **peer_fields())])
+
+    result = await get_mcp_manager().acall_tool("peer__echo", {"text": "hi"})
+    assert result.text == "hi"
+    await aclose_mcp_manager()
+    await close_connections()
+
+
+def test_a_refusal_that_holds_costs_one_look(settings, django_assert_num_queries):
+    settings.MCP_CLIENT_REVISION_INTERVAL = 3600
+    stored("peer", stopped=True)
+    get_mcp_manager().list_servers()
+
+    with django_assert_num_queries(1), pytest.raises(NotConnectedError):
+        call_echo()
 
 
 # The stop that holds for all processes ----------------------------------------------------
