@@ -3,12 +3,13 @@
 orjson does the work. The standard library steps in for what orjson gets wrong or refuses:
 integers beyond 64 bits (orjson silently turns them into floats), NaN and Infinity, lone
 surrogates. What comes out of ``loads`` can be stored, sent on and shown: NaN becomes
-None, a lone surrogate the replacement character. NUL stays (it is legal JSON); ``scrub``
-removes it for databases that refuse it.
+None, a lone surrogate, or a byte that is no UTF-8, the replacement character. NUL stays (it is legal
+JSON); ``scrub`` removes it for databases that refuse it.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import re
@@ -18,26 +19,96 @@ import orjson
 
 __all__ = ["canonical", "dumps", "loads", "replace_surrogates", "scrub"]
 
-_LONG_DIGITS = re.compile(rb"\d{19}")
+_RUN = b"0" * 19
+_DIGITS = bytes(0x30 if 0x30 <= code <= 0x39 else 0x20 for code in range(256))
+_SLICE = 262_144
+"""Bytes looked at in one step: between two, other threads can run."""
+_LARGE = 1_000_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+DEEPEST = 200
+"""Arrays and objects within each other; deeper text is refused, for it would break whatever walks it."""
+_ORJSON_DEEPEST = 254
+_LONGEST_INTEGER = 4000
+"""Digits; Python refuses somewhat longer ones, as it takes too long to convert them."""
 
 
 def loads(data: bytes | bytearray | memoryview) -> Any:
     """Decode UTF-8 JSON.
 
     Raises:
-        ValueError: Not JSON, or nested too deeply.
+        ValueError: Not JSON, or nested more than ``DEEPEST`` levels deep.
     """
-    if _LONG_DIGITS.search(data) is None:
+    value = _decoded(data)
+    # Only text of some length can be deep.
+    if len(data) > 2 * DEEPEST:
+        text = bytes(data)
+        if text.count(b"[") + text.count(b"{") > DEEPEST and _is_too_deep(value):
+            raise ValueError("The JSON text is nested too deeply.")
+    return value
+
+
+def _decoded(data: bytes | bytearray | memoryview) -> Any:
+    if not _has_long_digits(data):
         try:
-            return orjson.loads(data)
+            return _fast(data)
         except orjson.JSONDecodeError:
             pass  # perhaps NaN or a lone surrogate: the standard library knows
     try:
-        value = json.loads(bytes(data).decode("utf-8"), parse_constant=_constant)
+        text = bytes(data).decode("utf-8-sig", "replace")
+        value = json.loads(text, parse_constant=_constant, parse_int=_integer)
+        return _replace(value, _SURROGATE, "�")
     except RecursionError as error:
         raise ValueError("The JSON text is nested too deeply.") from error
-    return _replace(value, _SURROGATE, "�")
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Say whether the value is nested beyond ``DEEPEST``: orjson stops at a depth of its own."""
+    for _ in range(_ORJSON_DEEPEST - DEEPEST):
+        value = [value]
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        return "Recursion" in str(error) or _depth_exceeds(value, _ORJSON_DEEPEST)
+    return False
+
+
+def _depth_exceeds(value: Any, limit: int) -> bool:
+    """Do the same without orjson, which refuses some values for other reasons."""
+    level = [value]
+    while level := [
+        inner
+        for item in level
+        if isinstance(item, dict | list)
+        for inner in (item.values() if isinstance(item, dict) else item)
+    ]:
+        limit -= 1
+        if limit < 0:
+            return True
+    return False
+
+
+def _has_long_digits(data: bytes | bytearray | memoryview) -> bool:
+    """Say whether 19 digits stand in a row. A regular expression takes ten times as long."""
+    data = bytes(data)
+    if len(data) <= _SLICE:
+        return _RUN in data.translate(_DIGITS)
+    return any(
+        _RUN in data[start : start + _SLICE + len(_RUN)].translate(_DIGITS)
+        for start in range(0, len(data), _SLICE)
+    )
+
+
+def _fast(data: bytes | bytearray | memoryview) -> Any:
+    if len(data) <= _LARGE or not gc.isenabled():
+        return orjson.loads(data)
+    # All other threads stand still meanwhile; searching a million new objects for garbage again and
+    # again, which there cannot be, would make that several times as long.
+    gc.disable()
+    try:
+        return orjson.loads(data)
+    finally:
+        gc.enable()
 
 
 def dumps(value: Any) -> bytes:
@@ -98,6 +169,11 @@ def replace_surrogates(value: Any) -> Any:
 def scrub(value: Any) -> Any:
     """Return the value without NUL characters and lone surrogates, fit for any database."""
     return _replace(value, re.compile("[\0\ud800-\udfff]"), "�")
+
+
+def _integer(digits: str) -> int | None:
+    """Convert; an integer that is too long for that is as good as infinite."""
+    return int(digits) if len(digits) <= _LONGEST_INTEGER else None
 
 
 def _constant(_name: str) -> None:

@@ -44,12 +44,39 @@ def test_nul_stays_until_it_is_scrubbed():
     assert json_codec.scrub({"x": ("\ud800", 1, None)}) == {"x": ["�", 1, None]}
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"  ", b"{", b"not json", b'{"a":1}x', b"\xff\xfe", b'"\xff"', b"[" * 100_000]
-)
+@pytest.mark.parametrize("text", [b"", b"  ", b"{", b"not json", b'{"a":1}x', b"\xff\xfe", b"[" * 100_000])
 def test_what_is_no_json_is_a_value_error(text: bytes):
     with pytest.raises(ValueError):  # noqa: PT011 - the kind is all that is promised
         json_codec.loads(text)
+
+
+def test_bytes_that_are_no_utf8_within_a_text_and_a_byte_order_mark_are_no_obstacle():
+    assert json_codec.loads(b'{"text":"caf\xe9"}') == {"text": "caf�"}
+    assert json_codec.loads(b'\xef\xbb\xbf{"a":1}') == {"a": 1}
+
+
+def test_an_integer_that_is_too_long_to_convert_is_none():
+    assert json_codec.loads(b'{"a":%s,"b":-1}' % (b"9" * 100_000)) == {"a": None, "b": -1}
+
+
+@pytest.mark.parametrize("beside", ["", ",12345678901234567890123", ",NaN"])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_text_is_refused_from_a_depth_on_that_could_break_who_walks_it(
+    opening: str, closing: str, beside: str
+):
+    def nested(depth: int) -> bytes:
+        return f"[{opening * (depth - 1)}1{closing * (depth - 1)}{beside}]".encode()
+
+    value = json_codec.loads(nested(json_codec.DEEPEST))
+    json_codec.scrub(value)
+    json_codec.dumps(value)
+    for depth in (json_codec.DEEPEST + 1, 500, 900, 1020, 1100, 100_000):
+        with pytest.raises(ValueError, match=r"nested too deeply|[Rr]ecursion|Expecting"):
+            json_codec.loads(nested(depth))
+
+
+def test_many_brackets_side_by_side_are_not_deep():
+    assert json_codec.loads(b"[" + b"[1]," * 5000 + b"{}]")[4999:] == [[1], {}]
 
 
 def test_what_cannot_be_encoded_plainly_is_encoded_all_the_same():
