@@ -16,13 +16,19 @@ MOST = 5
 class SchemaChecker:
     """A compiled schema. One that cannot be compiled checks nothing and says why."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], *, discreet: bool = False) -> None:
+        """Compile; a ``discreet`` checker also checks formats, and keeps values out of its messages."""
         self.problem: str | None = None
         """Why the schema itself is unusable."""
         self._validator: Any = None
         try:
             # Without offline=True the library would fetch "$ref" and "$schema" from wherever they point.
-            self._validator = jsonschema_rs.validator_for(dict(schema), offline=True)
+            self._validator = jsonschema_rs.validator_for(
+                dict(schema),
+                offline=True,
+                validate_formats=True if discreet else None,
+                mask="the value" if discreet else None,
+            )
         except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             self.problem = str(error).partition("\n")[0]
 

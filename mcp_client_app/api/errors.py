@@ -23,6 +23,7 @@ __all__ = ["STATUSES", "Answer", "MissingPermission", "RequestTooLarge", "answer
 STATUSES: Final[Mapping[str, int]] = {
     "bad_tool_name": 400,
     "invalid_arguments": 400,
+    "invalid_input": 400,
     "permission_denied": 403,
     "tool_blocked": 403,
     "unknown_server": 404,
@@ -33,6 +34,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "ambiguous_tool": 409,
     "duplicate_server": 409,
     "call_in_progress": 409,
+    "input_required": 409,
     "stale_revision": 412,
     "key_reused": 422,
     "busy": 429,

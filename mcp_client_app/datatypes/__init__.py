@@ -6,6 +6,13 @@ inside these values are shared, not copied: treat them as read-only.
 
 from __future__ import annotations
 
+from mcp_client_app.datatypes.inputs import (
+    InputAnswer,
+    InputHandler,
+    InputKind,
+    InputRequest,
+    defer_input,
+)
 from mcp_client_app.datatypes.observations import (
     LogMessage,
     ServerStatus,
@@ -48,6 +55,10 @@ __all__ = [
     "SHARED",
     "Completion",
     "ConnectionState",
+    "InputAnswer",
+    "InputHandler",
+    "InputKind",
+    "InputRequest",
     "Listing",
     "LogMessage",
     "ManagerOptions",
@@ -69,5 +80,6 @@ __all__ = [
     "ToolResult",
     "Transport",
     "UrlPolicy",
+    "defer_input",
     "safe_url",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["ManagerOptions", "UrlPolicy"]
 
@@ -47,4 +48,8 @@ class ManagerOptions:
     reaper: bool = True
     """Start a small process that ends the servers if this process is killed hard."""
     around_callback: Callable[[Callable[[], None]], None] | None = None
-    """Wraps every callback on the executor; runtime closes database connections here."""
+    """Wraps every callback on the executor, and every handler of a server's request; runtime closes database
+    connections here."""
+    run_coroutine: Callable[[Coroutine[Any, Any, Any]], Any] | None = None
+    """Runs what a coroutine function that handles a server's request returns, in a thread; None =
+    ``asyncio.run``."""

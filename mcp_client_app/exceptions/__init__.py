@@ -13,6 +13,8 @@
     ├─ BadToolNameError               bad_tool_name       not a name that a tool can have
     ├─ InvalidArgumentsError          invalid_arguments   the arguments do not fit the schema
     ├─ ToolBlockedError               tool_blocked        a filter forbids the tool
+    ├─ InputRequiredError             input_required      the server asks for something before it goes on
+    ├─ InvalidInputError              invalid_input       an answer does not fit what the server asked for
     ├─ CallInProgressError         call_in_progress    the call of this idempotency key still runs
     ├─ KeyReusedError              key_reused          the idempotency key belongs to another request
     ├─ StaleRevisionError             stale_revision      somebody else has changed it since
@@ -54,6 +56,7 @@ from mcp_client_app.exceptions.configuration import (
     ConfigurationError,
     DuplicateServerError,
 )
+from mcp_client_app.exceptions.inputs import InputRequiredError, InvalidInputError
 from mcp_client_app.exceptions.links import (
     AuthRequiredError,
     ConnectionLostError,
@@ -89,7 +92,9 @@ __all__ = [
     "ConfigurationError",
     "ConnectionLostError",
     "DuplicateServerError",
+    "InputRequiredError",
     "InvalidArgumentsError",
+    "InvalidInputError",
     "KeyReusedError",
     "MCPClientError",
     "ManagerClosedError",
