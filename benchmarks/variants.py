@@ -1,14 +1,18 @@
-"""Who is measured."""
+"""Who is measured in calls."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["BASELINE", "LEVELS", "VARIANTS", "Variant", "chosen"]
+__all__ = ["BASELINE", "LEGACY", "LEVELS", "MODERN", "PEERS", "VARIANTS", "Variant", "chosen"]
 
 BASELINE = "sdk"
 LEVELS = (1, 8, 10, 32, 50, 100)
 """How many callers at once; the baseline is measured at each, everybody else at some."""
+THREADS = (1, 8, 32, 100)
+COROUTINES = (1, 10, 50, 100)
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
 
 @dataclass(frozen=True)
@@ -19,36 +23,56 @@ class Variant:
     label: str
     module: str
     arguments: tuple[str, ...] = ()
-    levels: tuple[int, ...] = (1, 10, 50, 100)
+    levels: tuple[int, ...] = COROUTINES
     environment: str = ""
     """Whose requirements it needs; empty = ours."""
+    eras: tuple[str, ...] = (MODERN, LEGACY)
+    """What it can speak."""
     extra: bool = False
     """Left out of quick runs."""
+    per_call: bool = False
+    """Connects for each call."""
 
 
-THREADS = (1, 8, 32, 100)
+PEERS = (
+    Variant("fastmcp", "FastMCP's client", "fastmcp_client", environment="fastmcp", extra=True),
+    Variant(
+        "openai-agents",
+        "openai-agents' MCP server",
+        "openai_agents",
+        environment="openai-agents",
+        eras=(LEGACY,),
+        extra=True,
+    ),
+    Variant(
+        "langchain",
+        "langchain-mcp-adapters, default",
+        "langchain_adapters",
+        levels=(1, 10),
+        environment="langchain-mcp-adapters",
+        eras=(LEGACY,),
+        extra=True,
+        per_call=True,
+    ),
+    Variant(
+        "naive", "async_to_sync, connect for each call", "naive", levels=(1, 8), extra=True, per_call=True
+    ),
+)
 
 VARIANTS = (
     Variant(BASELINE, "SDK ClientSession, own loop", "sdk", levels=LEVELS),
     Variant("ours-loop", "ours, coroutine on the loop thread", "ours", ("loop",)),
     Variant("ours-async", "ours, coroutine on another loop", "ours", ("async",)),
     Variant("ours-sync", "ours, from threads", "ours", ("sync",), THREADS),
-    Variant("ours-loop-uvloop", "the same with uvloop: loop thread", "ours", ("loop", "uvloop"), extra=True),
-    Variant(
-        "ours-async-uvloop", "the same with uvloop: another loop", "ours", ("async", "uvloop"), extra=True
-    ),
-    Variant(
-        "ours-sync-uvloop", "the same with uvloop: threads", "ours", ("sync", "uvloop"), THREADS, extra=True
-    ),
+    Variant("ours-loop-uvloop", "ours with uvloop, loop thread", "ours", ("loop", "uvloop"), extra=True),
+    Variant("ours-async-uvloop", "ours with uvloop, another loop", "ours", ("async", "uvloop"), extra=True),
+    Variant("ours-sync-uvloop", "ours with uvloop, threads", "ours", ("sync", "uvloop"), THREADS, extra=True),
+    *PEERS,
 )
 
 
-def chosen(names: list[str] | None, *, quick: bool) -> list[Variant]:
-    """Return the variants that were asked for, the baseline always among them.
-
-    Raises:
-        KeyError: There is no such variant.
-    """
+def chosen(names: Sequence[str] | None, *, quick: bool) -> list[Variant]:
+    """Return the variants that were asked for, the baseline always among them."""
     if names is None:
         return [variant for variant in VARIANTS if not (quick and variant.extra)]
     known = {variant.name: variant for variant in VARIANTS}

@@ -38,7 +38,7 @@ def fast_server() -> FastServer:
     """Compile the server, once; without a compiler (or off Linux) take the one in Python."""
     compiler = shutil.which("cc") if sys.platform == "linux" else None
     if compiler is None:
-        return FastServer((sys.executable, "-S", "-E", str(PYTHON_SOURCE)), "Python: no C compiler was found")
+        return FastServer((sys.executable, "-I", str(PYTHON_SOURCE)), "Python: no C compiler was found")
     digest = hashlib.sha256(C_SOURCE.read_bytes()).hexdigest()[:12]
     binary = BINARIES / f"fast_server-{digest}"
     if not binary.exists():

@@ -203,8 +203,12 @@ static void make_pages(int tools, int per_page) {
         Buffer *page = &pages[number / per_page];
         char text[1024];
         put_text(page, number % per_page ? "," : "\"tools\":[");
-        const char *known[] = {"echo", "wait", "big"};
-        if (number < 3) snprintf(text, sizeof text, "{\"name\":\"%s\",\"description\":\"Measures.\",\"inputSchema\":{\"type\":\"object\"}}", known[number]);
+        const char *known[][3] = {{"echo", "text", "string"}, {"wait", "ms", "number"}, {"big", "bytes", "integer"}};
+        if (number < 3)
+            snprintf(text, sizeof text,
+                "{\"name\":\"%s\",\"description\":\"Measures.\",\"inputSchema\":{\"type\":\"object\",\"properties\":"
+                "{\"%s\":{\"type\":\"%s\"}},\"required\":[\"%s\"]}}",
+                known[number][0], known[number][1], known[number][2], known[number][1]);
         else snprintf(text, sizeof text,
             "{\"name\":\"search_records_%d\",\"title\":\"Search records %d\",\"description\":\"Finds the records of table %d that match "
             "a query, newest first.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"query\":{\"type\":\"string\","

@@ -1,100 +1,125 @@
-"""Calls of a tool that does nothing: how long one takes, how many get through."""
+"""Calls of a tool that does nothing, and of one that takes 20 ms: how long, and how many get through."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from benchmarks.environments import python_of
 from benchmarks.figures import Figures, Key
 from benchmarks.servers.fast import fast_server, listening
-from benchmarks.suites.options import Options, say
-from benchmarks.variants import LEVELS, Variant
+from benchmarks.suites.options import Options, rotated, say
+from benchmarks.variants import LEGACY, LEVELS, MODERN, Variant
 from benchmarks.worker_process import WorkerProcess
 from benchmarks.workers.protocol import Order, Sample, Target
 
-__all__ = ["CASES", "SUITE", "Case", "note", "rotated", "run"]
+__all__ = ["CASES", "SUITE", "TOOL", "WAITERS", "WAITING", "WAIT_MS", "Case", "run"]
 
 SUITE = "calls"
-LEGACY, MODERN = "2025-11-25", "2026-07-28"
+WAITING = "waiting"
+"""The suite of the tool that takes its time; measured along, with the same workers."""
+WAIT_MS = 20
+TOOL = "the tool itself"
+WAITERS = 100
+
+Crew = list[tuple[Variant, WorkerProcess]]
 
 
 @dataclass(frozen=True)
 class Case:
-    """How the server is reached."""
+    """How which server is reached."""
 
     transport: str
     """``stdio``, ``http-json`` or ``http-sse``."""
     era: str
+    server: str = "fast"
+    """``fast`` or ``sdk``."""
 
     @property
     def name(self) -> str:
         """As the report calls it."""
-        return f"{self.transport} {self.era}"
+        return f"{'' if self.server == 'fast' else 'sdk-server '}{self.transport} {self.era}"
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What starts the server."""
+        if self.server == "fast":
+            return fast_server().over(self.transport)
+        return (sys.executable, "-m", "benchmarks.servers.sdk_server", self.transport.partition("-")[0])
 
 
-CASES = tuple(
-    Case(transport, era) for transport in ("stdio", "http-json", "http-sse") for era in (MODERN, LEGACY)
+CASES = (
+    *(Case(transport, era) for transport in ("stdio", "http-json", "http-sse") for era in (MODERN, LEGACY)),
+    Case("stdio", LEGACY, "sdk"),
+    Case("http-sse", LEGACY, "sdk"),
 )
 
 
 def run(options: Options, figures: Figures) -> None:
     """Measure each case, all variants in turn."""
     for case in CASES:
-        if options.wants(case.name):
-            with contextlib.ExitStack() as stack:
-                target = _target(case, stack)
-                _measure(case, target, options, figures, stack)
+        if not options.wants(case.name) or (options.quick and case.server == "sdk"):
+            continue
+        with contextlib.ExitStack() as stack:
+            if case.transport == "stdio":
+                target = Target("stdio", case.era, case.command)
+            else:
+                target = Target("http", case.era, url=stack.enter_context(listening(case.command)))
+            crew = _start(case, target, options.variants, stack)
+            _measure(case, crew, options, figures)
 
 
-def _target(case: Case, stack: contextlib.ExitStack) -> Target:
-    command = fast_server().over(case.transport)
-    if case.transport == "stdio":
-        return Target("stdio", case.era, command)
-    return Target("http", case.era, url=stack.enter_context(listening(command)))
-
-
-def _measure(
-    case: Case, target: Target, options: Options, figures: Figures, stack: contextlib.ExitStack
-) -> None:
-    workers: list[tuple[Variant, WorkerProcess]] = []
-    for variant in options.variants:
+def _start(case: Case, target: Target, variants: Sequence[Variant], stack: contextlib.ExitStack) -> Crew:
+    crew: Crew = []
+    for variant in variants:
+        if case.era not in variant.eras:
+            continue
         say(f"{SUITE}: {case.name}: starting {variant.name}")
-        worker = WorkerProcess(variant.name, variant.module, json.dumps(asdict(target)), *variant.arguments)
+        python = python_of(variant.environment)
+        worker = WorkerProcess(
+            variant.name, variant.module, json.dumps(asdict(target)), *variant.arguments, python=python
+        )
         stack.enter_context(worker)
         worker.wait_ready()
-        workers.append((variant, worker))
-    for _, worker in workers:  # nothing of the first calls' cost is in the first round
-        worker.sample(Order(8, 0.1))
+        crew.append((variant, worker))
+    for variant, worker in crew:  # nothing of the first calls' cost is in the first round
+        worker.sample(Order(min(8, variant.levels[-1]), 0.1))
+    return crew
+
+
+def _measure(case: Case, crew: Crew, options: Options, figures: Figures) -> None:
     for number in range(options.rounds):
         say(f"{SUITE}: {case.name}: round {number + 1} of {options.rounds}")
         for level in LEVELS:
-            taking_part = [each for each in workers if level in each[0].levels]
-            if len(taking_part) < 2 and len(workers) > 1:
+            taking_part = [each for each in crew if level in each[0].levels and _can(each[0], level, case)]
+            if len(taking_part) == 1 and len(crew) > 1:
                 continue  # only the baseline: nobody is compared with it there
             for variant, worker in rotated(taking_part, number + level):
-                note(
-                    figures,
-                    case.name,
-                    variant.name,
-                    level,
-                    number,
-                    worker.sample(Order(level, options.seconds)),
-                )
+                sample = worker.sample(Order(level, options.seconds))
+                _note(figures, SUITE, case, variant, level, number, sample)
+        if case.server == "fast":
+            waiting = [each for each in crew if WAITERS in each[0].levels]
+            figures.add(Key(WAITING, case.name, TOOL, f"p50_us@{WAITERS}"), number, WAIT_MS * 1000)
+            for variant, worker in rotated(waiting, number):
+                sample = worker.sample(Order(WAITERS, options.seconds, "wait", {"ms": WAIT_MS}))
+                _note(figures, WAITING, case, variant, WAITERS, number, sample)
 
 
-def rotated(items: list[tuple[Variant, WorkerProcess]], number: int) -> list[tuple[Variant, WorkerProcess]]:
-    """Return the items in another order each round: none always follows the same one."""
-    start = number % len(items)
-    return items[start:] + items[:start]
+def _can(variant: Variant, level: int, case: Case) -> bool:
+    """Say whether a measurement is worth its time: starting ten of the SDK's servers takes ten seconds."""
+    return level == 1 or not (variant.per_call and case.server == "sdk")
 
 
-def note(figures: Figures, case: str, variant: str, level: int, number: int, sample: Sample) -> None:
-    """Note a sample of one round."""
+def _note(
+    figures: Figures, suite: str, case: Case, variant: Variant, level: int, number: int, sample: Sample
+) -> None:
     for metric, value in (
         ("p50_us", sample.p50_us),
         ("p99_us", sample.p99_us),
         ("cpu_us", sample.cpu_us),
         ("rate", sample.rate),
     ):
-        figures.add(Key(SUITE, case, variant, f"{metric}@{level}"), number, value)
+        figures.add(Key(suite, case.name, variant.name, f"{metric}@{level}"), number, value)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from benchmarks.variants import Variant
 
-__all__ = ["Options", "say"]
+__all__ = ["Options", "rotated", "say"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,3 +38,9 @@ def say(text: str) -> None:
     else:
         sys.stderr.write(text + "\n")
     sys.stderr.flush()
+
+
+def rotated(items: Sequence[T], number: int) -> list[T]:
+    """Return the items in another order each round: none always follows the same one."""
+    start = number % len(items) if items else 0
+    return [*items[start:], *items[:start]]

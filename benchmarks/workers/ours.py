@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-import threading
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
-from benchmarks.workers.coroutines import Call, measure, serve
-from benchmarks.workers.protocol import Channel, Meter, Order, Sample, Target, target_of
+from benchmarks.workers import coroutines, threads
+from benchmarks.workers.observing import Stall
+from benchmarks.workers.protocol import Order, Sample, Target, target_of
 from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.client.sources import StaticSource
 from mcp_client_app.datatypes import ManagerOptions, ProtocolMode, ServerSpec, Transport
@@ -35,45 +33,41 @@ def spec_of(target: Target, name: str = SERVER, **options: Any) -> ServerSpec:
     return ServerSpec(name=name, transport=Transport.STREAMABLE_HTTP, url=target.url, mode=mode, **options)
 
 
-def manager_of(target: Target, *, use_uvloop: bool) -> MCPClientManager:
-    """Return a manager of the one server."""
-    return MCPClientManager(StaticSource([spec_of(target)]), ManagerOptions(use_uvloop=use_uvloop))
+def manager_of(specs: Iterable[ServerSpec], **options: Any) -> MCPClientManager:
+    """Return a manager of these servers."""
+    return MCPClientManager(StaticSource(specs), ManagerOptions(**options))
 
 
-def measure_threads(call: Callable[[str, dict[str, Any]], object], order: Order) -> Sample:
-    """Carry out an order from threads that exist before it begins."""
-    collected: list[list[float]] = []
-    gate = threading.Barrier(order.level + 1)
-    clock = time.perf_counter
-    meter: Meter
+class LoopWatch:
+    """Watches the manager's loop from outside."""
 
-    def caller() -> None:
-        durations: list[float] = []
-        collected.append(durations)
-        gate.wait()
-        tool, arguments, until = order.tool, order.arguments, meter.until
-        while True:
-            before = clock()
-            call(tool, arguments)
-            after = clock()
-            durations.append(after - before)
-            if after >= until:
-                return
+    def __init__(self, manager: MCPClientManager) -> None:
+        # Where callbacks and servers in the process run; no public way leads there, nor should one.
+        self._thread = manager._started().thread  # noqa: SLF001
+        self._watching: asyncio.Task[None] | None = None
+        self.stall = Stall()
 
-    threads = [threading.Thread(target=caller) for _ in range(order.level)]
-    for thread in threads:
-        thread.start()
-    meter = Meter(order.seconds)
-    gate.wait()
-    for thread in threads:
-        thread.join()
-    return meter.sample([duration for durations in collected for duration in durations])
+    def __enter__(self) -> Self:
+        self._thread.run(self._begin)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.run(self._end)
+
+    async def _begin(self) -> None:
+        self._watching = asyncio.ensure_future(self.stall.watch())
+        await asyncio.sleep(0.01)
+        self.stall.seconds = 0.0
+
+    async def _end(self) -> None:
+        assert self._watching is not None
+        await asyncio.sleep(0.005)  # a stall that ends now is seen
+        self._watching.cancel()
 
 
 def serve_blocking(target: Target, way: str, *, use_uvloop: bool) -> None:
     """Take orders in the main thread; the calls are made by threads, or on the manager's own loop."""
-    channel = Channel()
-    manager = manager_of(target, use_uvloop=use_uvloop)
+    manager = manager_of([spec_of(target)], use_uvloop=use_uvloop)
 
     def call(tool: str, arguments: dict[str, Any]) -> object:
         result = manager.call_tool(tool, arguments, server=SERVER)
@@ -85,16 +79,11 @@ def serve_blocking(target: Target, way: str, *, use_uvloop: bool) -> None:
         assert not result.is_error
         return result
 
-    call("echo", {"text": "hello"})
-    channel.ready()
-    for line in sys.stdin:
-        order = Order(**json.loads(line))
-        if way == "sync":
-            channel.answer(measure_threads(call, order))
-        else:
-            # Where callbacks and servers in the process run; no public way leads there, nor should one.
-            thread = manager._started().thread  # noqa: SLF001
-            channel.answer(thread.run(partial(measure, acall, order)))
+    def on_the_loop(order: Order) -> Sample:
+        # Where callbacks and servers in the process run; no public way leads there, nor should one.
+        return manager._started().thread.run(partial(coroutines.measure, acall, order))  # noqa: SLF001
+
+    threads.serve(call, None if way == "sync" else on_the_loop)
     manager.close()
 
 
@@ -102,8 +91,8 @@ def serve_async(*, use_uvloop: bool) -> None:
     """Take orders on a loop of our own, beside the manager's."""
 
     @asynccontextmanager
-    async def connect(target: Target) -> AsyncIterator[Call]:
-        manager = manager_of(target, use_uvloop=use_uvloop)
+    async def connect(target: Target) -> AsyncIterator[coroutines.Call]:
+        manager = manager_of([spec_of(target)], use_uvloop=use_uvloop)
 
         async def call(tool: str, arguments: dict[str, Any]) -> object:
             result = await manager.acall_tool(tool, arguments, server=SERVER)
@@ -113,7 +102,7 @@ def serve_async(*, use_uvloop: bool) -> None:
         yield call
         await asyncio.to_thread(manager.close)
 
-    serve(connect, use_uvloop=use_uvloop)
+    coroutines.serve(connect, use_uvloop=use_uvloop)
 
 
 def main() -> None:

@@ -1,0 +1,112 @@
+"""What a worker sees of itself: CPU time, its children's too, memory, and how long its loop stood still.
+
+Needs nothing but the standard library. Children and memory are read from ``/proc``: zero where there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import ssl
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from benchmarks.workers.protocol import cpu_seconds
+
+__all__ = ["Growth", "Stall", "Toll", "memory_kib", "watched"]
+
+TICK = 0.001
+PROC = Path("/proc/self")
+
+
+class Toll:
+    """Time and CPU time, children included, from its making on."""
+
+    def __init__(self) -> None:
+        self._cpu = cpu_seconds() + children_seconds()
+        self._started = time.perf_counter()
+
+    def times(self) -> dict[str, float]:
+        """Return milliseconds so far, and the CPU time used."""
+        ms = (time.perf_counter() - self._started) * 1000
+        return {"ms": ms, "cpu_ms": (cpu_seconds() + children_seconds() - self._cpu) * 1000}
+
+
+class Growth:
+    """Memory, threads and TLS contexts since its making. Collects garbage: not while a loop is watched."""
+
+    def __init__(self) -> None:
+        self._tls = tls_contexts()
+        self._threads = threading.active_count()
+        self._memory = memory_kib()
+
+    def per(self, count: int) -> dict[str, float]:
+        """Return what came for each of ``count`` things; of TLS contexts, all that came."""
+        return {
+            "KiB_each": (memory_kib() - self._memory) / count,
+            "threads_each": (threading.active_count() - self._threads) / count,
+            "tls": tls_contexts() - self._tls,
+        }
+
+
+class Stall:
+    """The longest time for which a loop did not get around to a timer."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    async def watch(self) -> None:
+        """Look until cancelled."""
+        before = time.perf_counter()
+        while True:
+            await asyncio.sleep(TICK)
+            now = time.perf_counter()
+            self.seconds = max(self.seconds, now - before - TICK)
+            before = now
+
+    @property
+    def ms(self) -> float:
+        """In milliseconds."""
+        return self.seconds * 1000
+
+
+@contextlib.asynccontextmanager
+async def watched() -> AsyncIterator[Stall]:
+    """Watch the running loop."""
+    stall = Stall()
+    watching = asyncio.ensure_future(stall.watch())
+    await asyncio.sleep(2 * TICK)
+    stall.seconds = 0.0
+    try:
+        yield stall
+        await asyncio.sleep(0)  # a stall that ends now is seen
+    finally:
+        watching.cancel()
+
+
+def children_seconds() -> float:
+    """Return the CPU time of the living children."""
+    total = 0
+    for place in PROC.glob("task/*/children"):
+        for child in place.read_text().split():
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                total += int(Path(f"/proc/{child}/schedstat").read_text().split()[0])
+    return total / 1e9
+
+
+def memory_kib() -> float:
+    """Return the memory that is this process's alone, after a collection of garbage."""
+    gc.collect()
+    with contextlib.suppress(OSError):
+        for line in (PROC / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Private_Dirty:"):
+                return float(line.split()[1])
+    return 0.0
+
+
+def tls_contexts() -> int:
+    """Return how many TLS contexts there are."""
+    return sum(isinstance(item, ssl.SSLContext) for item in gc.get_objects())
