@@ -20,6 +20,7 @@ from mcp_client_app.client.pool import ConnectionPool
 from mcp_client_app.datatypes import SHARED, Transport
 from mcp_client_app.exceptions import (
     AuthRequiredError,
+    MCPClientError,
     NotConnectedError,
     RequestTimeoutError,
     ServerConnectionError,
@@ -39,6 +40,13 @@ class Answer:
     tried_again: bool = False
     replayed: bool = False
     """Sent a second time, although the first may have run."""
+    lost: ServerConnectionError | None = None
+    """Why the first try was, then."""
+
+    @property
+    def may_have_run(self) -> bool:
+        """Whether the server may have got the request, by whichever try."""
+        return self.exchange.sent or self.replayed
 
 
 @contextlib.asynccontextmanager
@@ -60,7 +68,7 @@ async def deadline(server: str | None, seconds: float, answer: Answer, what: str
             f"{who} {did} {what} within {seconds:.3g} s.",
             server=server,
             seconds=seconds,
-            sent=answer.exchange.sent,
+            sent=answer.may_have_run,
         ) from error
 
 
@@ -83,6 +91,25 @@ async def send(
     Raises:
         MCPClientError: Why there is no result.
     """
+    try:
+        return await _tried(pool, server, method, params, answer, principal, repeatable, on_progress)
+    except MCPClientError as error:
+        if answer.lost is None or answer.exchange.sent:
+            raise
+        # There was no second try to speak of. What counts is that the first may have run.
+        raise answer.lost from error
+
+
+async def _tried(
+    pool: ConnectionPool,
+    server: str,
+    method: str,
+    params: Mapping[str, Any],
+    answer: Answer,
+    principal: str,
+    repeatable: bool,
+    on_progress: OnProgress | None,
+) -> Answer:
     while True:
         connection = pool.connection(server, principal)
         try:
@@ -99,7 +126,9 @@ async def send(
             if answer.exchange.sent and not repeatable:
                 raise broke.error from broke.error.__cause__
             answer.tried_again = True
-            answer.replayed = answer.exchange.sent
+            if answer.exchange.sent:
+                answer.replayed, answer.lost = True, broke.error
+                answer.exchange = Exchange()
 
 
 class _BrokeError(Exception):
@@ -137,6 +166,9 @@ async def _attempt(
     except ServerConnectionError as error:
         if isinstance(error, TransportError) and error.status is not None:
             raise  # the server is there and said no: the same again would not help
+        if hasattr(error, "sent"):
+            # It was made when the link broke; until the request had been taken back, a byte may have left.
+            error.sent = answer.exchange.sent
         if not answer.exchange.sent:
             _note_outage(connection, error)
         raise _BrokeError(error) from error

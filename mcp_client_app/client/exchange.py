@@ -29,6 +29,18 @@ class Exchange:
     """What was mended in the result, in words."""
     write_blocked: bool = False
     """The server does not read its input: the request is still waiting to be written."""
+    withdrawn: bool = False
+    """Whoever made the request has been told its end: nothing more of it may go out."""
+
+    def about_to_send(self) -> None:
+        """Note that a byte may leave now.
+
+        Raises:
+            ConnectionAbortedError: None may any more.
+        """
+        if self.withdrawn:
+            raise ConnectionAbortedError
+        self.sent = True
 
 
 _current: ContextVar[Exchange | None] = ContextVar("mcp_client_exchange", default=None)

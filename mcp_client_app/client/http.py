@@ -284,7 +284,7 @@ class HttpClient:
 
         async def sending(_: aiohttp.ClientSession, context: Any, __: Any) -> None:
             # Called just before bytes of the body (the headers go with them) reach the socket.
-            context.trace_request_ctx.sent = True
+            context.trace_request_ctx.about_to_send()
 
         trace = aiohttp.TraceConfig()
         trace.on_connection_create_end.append(connected)

@@ -228,9 +228,20 @@ async def call_tool(
             error.tool, error.schema, error.arguments = tool.name, tool.input_schema, dict(arguments)
             raise
     result = convert.tool_result(spec, tool.name, answer.result, answer.exchange, replayed=answer.replayed)
-    catalogue = pool.connection(spec.name, principal).catalogue
+    catalogue = _known(pool, spec.name, principal)
     checker = catalogue.output_checker(tool) if catalogue is not None and not result.is_error else None
     return result, checker
+
+
+def _known(pool: ConnectionPool, server: str, principal: str) -> Catalogue | None:
+    """Return what a server that has answered offers, if it is still there.
+
+    Whatever became of its row in the meantime, the answer counts.
+    """
+    try:
+        return pool.connection(server, principal).catalogue
+    except MCPClientError:
+        return None
 
 
 def _call_timeout(pool: ConnectionPool, server: str | None, principal: str) -> float:
@@ -278,7 +289,7 @@ async def get_prompt(
         raise
     except ProtocolError as error:
         # Some servers call it an internal error of theirs; the catalogue knows better.
-        catalogue = pool.connection(server, principal).catalogue
+        catalogue = _known(pool, server, principal)
         if catalogue is None or any(prompt.name == name for prompt in catalogue.prompts):
             raise
         raise UnknownPromptError(

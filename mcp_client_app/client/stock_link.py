@@ -7,12 +7,16 @@ wrong (take a 401 for an old server, let one failed POST end all) is caught in t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from mcp.client.client import Client
 from mcp.client.session import IncomingMessage
 from mcp_types import ProgressNotification
 
 from mcp_client_app.client.exchange import Exchange, current_exchange, recorded
 from mcp_client_app.client.failures import safe_cause
+from mcp_client_app.client.link import OnProgress
 from mcp_client_app.client.negotiation import handshake_of
 from mcp_client_app.client.session_link import DiedOnProbe
 from mcp_client_app.client.stock_http import StreamableTransport
@@ -50,6 +54,16 @@ class StockLink(WireLink):
         else:
             self.handshake, self.repairs = handshake_of(client.session), exchange.repairs
         self._repairer.modern = self._modern
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], *, on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        exchange, wire = current_exchange(), self._wire
+        try:
+            return await super().request(method, params, on_progress=on_progress)
+        finally:
+            if exchange is not None and isinstance(wire, StockTransport):
+                wire.withdraw(exchange)
 
     async def _make_transport(self, mode: ProtocolMode) -> StockTransport:
         spec, options = self.context.spec, self.context.options

@@ -201,7 +201,8 @@ class StockTransport:
         request = OpenRequest(message.id, message.method, exchange)
         self._open[coerce_request_id(message.id)] = request
         if message.method == PROBE and self._probe_timeout is not None:
-            asyncio.get_running_loop().call_later(self._probe_timeout, self._probe_is_over, request)
+            timer = asyncio.get_running_loop().call_later(self._probe_timeout, self._probe_is_over, request)
+            self._stack.callback(timer.cancel)  # it would hold all of this until its time is over
         return request
 
     def _probe_is_over(self, request: OpenRequest) -> None:
@@ -309,7 +310,15 @@ class StockTransport:
             self.closed.set_result(None)
         for request in list(self._open.values()):
             self._fail_request(request, self.failure_for(request.exchange))
+            self._drop(request)
         self._inbox.close()
+
+    def withdraw(self, exchange: Exchange) -> None:
+        """Send nothing more of a request whose call has ended, though tasks of the SDK's may still hold it."""
+        exchange.withdrawn = True
+        for request in [each for each in self._open.values() if each.exchange is exchange]:
+            self._take(request.request_id)
+            self._drop(request)
 
     def failure_for(self, exchange: Exchange) -> MCPClientError:
         """Return the reason why the link is down, as it concerns one request."""
