@@ -8,9 +8,9 @@ so and whose server is trusted to say so. Writes are never repeated.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any
 
 from mcp_client_app.client.connection import Connection
@@ -28,7 +28,7 @@ from mcp_client_app.exceptions import (
     TransportError,
 )
 
-__all__ = ["Answer", "deadline", "send"]
+__all__ = ["Answer", "Deadline", "send"]
 
 
 @dataclass(slots=True)
@@ -37,11 +37,17 @@ class Answer:
 
     result: Mapping[str, Any] = field(default_factory=dict)
     exchange: Exchange = field(default_factory=Exchange)
+    declared: frozenset[str] = frozenset()
+    """See ``Exchange``."""
     tried_again: bool = False
     replayed: bool = False
     """Sent a second time, although the first may have run."""
     lost: ServerConnectionError | None = None
     """Why the first try was, then."""
+
+    def next_round(self) -> None:
+        """What follows is a request of its own: how an earlier one fared does not count for it."""
+        self.tried_again, self.lost = False, None
 
     @property
     def may_have_run(self) -> bool:
@@ -49,27 +55,44 @@ class Answer:
         return self.exchange.sent or self.replayed
 
 
-@contextlib.asynccontextmanager
-async def deadline(server: str | None, seconds: float, answer: Answer, what: str) -> AsyncIterator[None]:
-    """Bound everything in the block. ``server`` is None if it is not known yet.
+class Deadline:
+    """Bounds everything in its ``async with`` block.
 
     Raises:
         RequestTimeoutError: Time is over; says whether the request may have reached the server.
     """
-    try:
-        async with asyncio.timeout(seconds or None):
-            yield
-    except RequestTimeoutError:
-        raise
-    except TimeoutError as error:
-        who = f"The server {server!r}" if server is not None else "No server"
-        did = "did not finish" if server is not None else "finished"
-        raise RequestTimeoutError(
-            f"{who} {did} {what} within {seconds:.3g} s.",
-            server=server,
-            seconds=seconds,
-            sent=answer.may_have_run,
-        ) from error
+
+    # A class, and not a generator: this is entered with every call.
+    __slots__ = ("_answer", "_seconds", "_server", "_timeout", "_what")
+
+    def __init__(self, server: str | None, seconds: float, answer: Answer, what: str) -> None:
+        """``server`` is None if it is not known yet; ``seconds`` are 0 for no limit."""
+        self._server = server
+        self._seconds = seconds
+        self._answer = answer
+        self._what = what
+        self._timeout = asyncio.timeout(seconds) if seconds else None
+
+    async def __aenter__(self) -> None:
+        if self._timeout is not None:
+            await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timeout is None:
+            return
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as over:
+            who = f"The server {self._server!r}" if self._server is not None else "No server"
+            did = "did not finish" if self._server is not None else "finished"
+            raise RequestTimeoutError(
+                f"{who} {did} {self._what} within {self._seconds:.3g} s.",
+                server=self._server,
+                seconds=self._seconds,
+                sent=self._answer.may_have_run,
+            ) from over
 
 
 async def send(
@@ -83,7 +106,7 @@ async def send(
     repeatable: bool,
     on_progress: OnProgress | None = None,
 ) -> Answer:
-    """Send a request over the server's connection and fill in ``answer``; run it within ``deadline``.
+    """Send a request over the server's connection and fill in ``answer``; run it within a ``Deadline``.
 
     Args:
         repeatable: A second execution does no harm.
@@ -113,9 +136,14 @@ async def _tried(
     while True:
         connection = pool.connection(server, principal)
         try:
-            with connection.in_use():
-                async with _turn(connection):
+            connection.began_call()
+            try:
+                if connection.slots is None:
                     return await _attempt(connection, method, params, answer, on_progress)
+                async with connection.slots:  # the server's call slots: first come, first served
+                    return await _attempt(connection, method, params, answer, on_progress)
+            finally:
+                connection.ended_call()
         except NotConnectedError:
             if not connection.retired:
                 raise
@@ -128,7 +156,7 @@ async def _tried(
             answer.tried_again = True
             if answer.exchange.sent:
                 answer.replayed, answer.lost = True, broke.error
-                answer.exchange = Exchange()
+                answer.exchange = Exchange(declared=answer.declared)
 
 
 class _BrokeError(Exception):
@@ -139,16 +167,6 @@ class _BrokeError(Exception):
         super().__init__()
 
 
-@contextlib.asynccontextmanager
-async def _turn(connection: Connection) -> AsyncIterator[None]:
-    """Wait for one of the server's call slots, first come, first served."""
-    if connection.slots is None:
-        yield
-    else:
-        async with connection.slots:
-            yield
-
-
 async def _attempt(
     connection: Connection,
     method: str,
@@ -157,7 +175,7 @@ async def _attempt(
     on_progress: OnProgress | None,
 ) -> Answer:
     link = await connection.ready()
-    answer.exchange = Exchange()
+    answer.exchange = Exchange(declared=answer.declared)
     try:
         with recorded(answer.exchange):
             answer.result = await link.request(method, params, on_progress=on_progress)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -86,19 +86,18 @@ class Connection:
         """What is known of the process and the pipes, of the last link if there is none now."""
         return self._last_link.diagnostics() if self._last_link is not None else Diagnostics()
 
-    @contextlib.contextmanager
-    def in_use(self) -> Iterator[None]:
+    def began_call(self) -> None:
         """Count a running call: a connection in use is not stopped for idleness."""
         self.calls += 1
         self.in_flight += 1
         self._quiet.clear()
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
-            self._used_at = self._loop.time()
-            if not self.in_flight:
-                self._quiet.set()
+
+    def ended_call(self) -> None:
+        """The call that was counted is over."""
+        self.in_flight -= 1
+        self._used_at = self._loop.time()
+        if not self.in_flight:
+            self._quiet.set()
 
     # Getting a link --------------------------------------------------------------------
 
@@ -113,7 +112,7 @@ class Connection:
         self._used_at = self._loop.time()
         while True:
             link = self.link
-            if link is not None and not link.closed.done() and not self._stop.is_set():
+            if link is not None and not link.is_down and not self._stop.is_set():
                 return link
             if self._outcome is not None:
                 return await self._result_of(self._outcome)
@@ -335,6 +334,7 @@ class Connection:
             mode = ProtocolMode.LEGACY
         return self._host.link_context(
             spec=self.spec,
+            principal=self.principal,
             redact=self.redact,
             mode=mode,
             on_notification=self._notified,

@@ -35,8 +35,8 @@ from mcp_types import REQUEST_TIMEOUT, RequestId
 from mcp_client_app.client.background import spawn
 from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.failures import carrying
-from mcp_client_app.client.leniency import Repairer
-from mcp_client_app.client.rpc_messages import rpc_error
+from mcp_client_app.client.leniency import Repairer, notifications
+from mcp_client_app.client.rpc_messages import is_batch, rpc_error
 from mcp_client_app.client.serving import DispatchContext, Serving
 from mcp_client_app.exceptions import MCPClientError, TransportError
 
@@ -85,6 +85,8 @@ class BaseDispatcher:
         """Called with ``->`` or ``<-`` and each message; for debugging."""
         self.redact: Callable[[str], str] = str
         """Takes the server's secrets out of text that people will see."""
+        self.discover_meta: Mapping[str, Any] = {}
+        """The ``_meta`` that the session sent with ``server/discover``."""
         self._next_id = 0
         self._pending: dict[RequestId, Pending] = {}
         self._serving = Serving(server, self, lambda message: self._tell(message, {}))
@@ -116,13 +118,15 @@ class BaseDispatcher:
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """Send a request and return its result, repaired.
+        """Send a request of the session's and return its result, repaired.
 
         Raises:
             MCPError: The server answered with a JSON-RPC error, or ``opts["timeout"]`` is over.
             MCPClientError: The transport failed; ``sent`` says whether the request may have run.
             ValueError: The request id in ``opts`` is in flight already.
         """
+        if method == "server/discover":
+            self.discover_meta = (params or {}).get("_meta") or {}
         try:
             return await self._request(method, params, opts)
         except MCPClientError as error:
@@ -131,6 +135,21 @@ class BaseDispatcher:
             # The SDK awaits this one in a task of the session; an exception that it does not expect there
             # would end the session, and cancel the connection's owner.
             raise carrying(error) from error
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        on_progress: ProgressFnT | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Send a request that does not pass the session; with the errors of ``send_raw_request``."""
+        opts: CallOptions = {}
+        if on_progress is not None:
+            opts["on_progress"] = on_progress
+        if headers is not None:
+            opts["headers"] = headers
+        return await self._request(method, params, opts)
 
     async def _request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None
@@ -205,6 +224,10 @@ class BaseDispatcher:
         """Route one decoded message. Never raises: a bad message costs itself only."""
         if self.trace is not None:
             self.trace("<-", message)
+        if is_batch(message):
+            for item in message:
+                self._receive(item)
+            return
         if not isinstance(message, dict):
             self._note_noise(f"not a JSON-RPC message: {str(message)[:4000]}")
             return
@@ -261,6 +284,11 @@ class BaseDispatcher:
             pending.future.set_result(outcome)
 
     def _notified(self, method: str, params: dict[str, Any] | None) -> None:
+        if method in notifications.KNOWN:
+            params = notifications.notification(method, params)
+            if params is None:
+                self._note_noise(f"a malformed notification {method!r}")
+                return
         if method == "notifications/progress":
             self._progressed(params or {})
         elif method == "notifications/cancelled":

@@ -6,9 +6,8 @@ travels in a context variable set around the request. It must not know connectio
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +26,8 @@ class Exchange:
     """Bytes of the answer as received; 0 if not known."""
     repairs: list[str] = field(default_factory=list)
     """What was mended in the result, in words."""
+    declared: frozenset[str] = frozenset()
+    """The kinds of input that the server may ask for in this call, beyond what the connection declares."""
     write_blocked: bool = False
     """The server does not read its input: the request is still waiting to be written."""
     withdrawn: bool = False
@@ -51,11 +52,18 @@ def current_exchange() -> Exchange | None:
     return _current.get()
 
 
-@contextlib.contextmanager
-def recorded(exchange: Exchange) -> Iterator[Exchange]:
-    """Record the request made in the block."""
-    token = _current.set(exchange)
-    try:
-        yield exchange
-    finally:
-        _current.reset(token)
+class recorded:  # noqa: N801 - reads as the verb that it is
+    """Records the request made in its ``with`` block."""
+
+    # A class, and not a generator: this is entered with every call.
+    __slots__ = ("_exchange", "_token")
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def __enter__(self) -> Exchange:
+        self._token: Token[Exchange | None] = _current.set(self._exchange)
+        return self._exchange
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)

@@ -55,38 +55,41 @@ def forbid_running_loop(verb: str) -> None:
 class _Job(Generic[T]):
     """One coroutine to run, and how its outcome gets back."""
 
-    __slots__ = ("_cancelled", "_notify", "_task", "error", "finished", "result", "start")
+    __slots__ = ("_cancelled", "_loop", "_notify", "_task", "error", "finished", "result", "start")
 
-    def __init__(self, start: Start[T], notify: Callable[[], None]) -> None:
+    def __init__(self, start: Start[T], loop: asyncio.AbstractEventLoop, notify: Callable[[], None]) -> None:
         self.start = start
         self.result: T | None = None
         self.error: BaseException | None = None
+        self._loop = loop
         self._notify = notify
-        self._task: asyncio.Task[T] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._cancelled = False
         self.finished = False
 
-    def run(self, loop: asyncio.AbstractEventLoop) -> None:
+    def run(self) -> None:
         if self._cancelled:
             self.fail(asyncio.CancelledError())
             return
+        self._task = self._loop.create_task(self._work(), context=contextvars.Context())
+        self._task.add_done_callback(self._done)
+
+    async def _work(self) -> None:
+        """Tell the outcome from within the task: a callback on it would come one turn of the loop later."""
         try:
-            self._task = loop.create_task(self.start(), context=contextvars.Context())
+            result = await self.start()
         except BaseException as error:  # noqa: BLE001 - the outcome, whatever it is, belongs to the waiting caller
             self.fail(error)
         else:
-            self._task.add_done_callback(self._done)
+            if not self.finished:
+                self.result = result
+                self.finished = True
+                self._notify()
 
-    def _done(self, task: asyncio.Task[T]) -> None:
+    def _done(self, task: asyncio.Task[None]) -> None:
         self._task = None
-        if task.cancelled():
+        if task.cancelled():  # before it began to work
             self.fail(asyncio.CancelledError())
-        elif (error := task.exception()) is not None:
-            self.fail(error)
-        elif not self.finished:
-            self.result = task.result()
-            self.finished = True
-            self._notify()
 
     def cancel(self) -> None:
         """Cancel; on the loop."""
@@ -235,7 +238,7 @@ class LoopThread:
         if threading.current_thread() is self.thread:
             raise AsyncContextError("The manager's own loop cannot wait for itself; await the async twin.")
         done = threading.Event() if relay is not None else _Latch()
-        job = _Job(start, done.set)
+        job = _Job(start, self.loop, done.set)
         if relay is not None:
             relay.wake = done.set
         self._submit(job)
@@ -262,7 +265,7 @@ class LoopThread:
             return await start()
         outbox = self._outbox(caller)
         wake = asyncio.Event()
-        job = _Job(start, lambda: outbox.put(wake.set))
+        job = _Job(start, self.loop, lambda: outbox.put(wake.set))
         if relay is not None:
             relay.wake = lambda: outbox.put(wake.set)
         self._submit(job)
@@ -285,7 +288,7 @@ class LoopThread:
             raise ManagerClosedError
         self._waiting.add(job)
         try:
-            self.call_soon(lambda: job.run(self.loop))
+            self.call_soon(job.run)
             if self._closed:  # since we looked: then nobody might tell this job
                 raise ManagerClosedError
         except ManagerClosedError:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcp_client_app.client import convert
-from mcp_client_app.client.calls import Answer, deadline, send
+from mcp_client_app.client.caller import Caller
+from mcp_client_app.client.calls import Answer, Deadline, send
 from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.connection import Connection
-from mcp_client_app.client.link import OnProgress
+from mcp_client_app.client.inputs import is_input_required
 from mcp_client_app.client.listings import KINDS, gather
 from mcp_client_app.client.pool import ROW_STOP, ConnectionPool
 from mcp_client_app.client.resolution import (
@@ -21,6 +22,7 @@ from mcp_client_app.client.resolution import (
     owner_of,
     search,
 )
+from mcp_client_app.client.rounds import Continuation, Rounds
 from mcp_client_app.datatypes import (
     SHARED,
     Completion,
@@ -197,7 +199,8 @@ async def call_tool(
     arguments: Mapping[str, Any],
     server: str | None,
     timeout: float | None,
-    on_progress: OnProgress | None,
+    caller: Caller | None,
+    continuation: Continuation | None,
     meta: Mapping[str, Any] | None,
     *,
     principal: str = SHARED,
@@ -206,24 +209,35 @@ async def call_tool(
     answer = Answer()
     known = server if server is not None else owner_of(pool, check_name(name))
     limit = timeout if timeout is not None else _call_timeout(pool, known, principal)
-    async with deadline(known, limit, answer, f"the call of {name!r}"):
+    async with Deadline(known, limit, answer, f"the call of {name!r}"):
         spec, tool = await find_tool(pool, name, server, principal=principal)
         params: dict[str, Any] = {"name": tool.name, "arguments": dict(arguments)}
         if meta:
             params["_meta"] = dict(meta)
+        rounds = Rounds(pool.host.desk, spec.name, principal, tool.name, caller)
+        answer.declared = rounds.declared
+        on_progress = caller.report if caller is not None and caller.reports_progress else None
         hints = tool.annotations
         harmless = bool(hints.read_only or hints.idempotent)
-        try:
+
+        async def send_with(more: Mapping[str, Any]) -> Mapping[str, Any]:
+            answer.next_round()
             await send(
                 pool,
                 spec.name,
                 "tools/call",
-                params,
+                {**params, **more},
                 answer,
                 principal=principal,
                 repeatable=spec.trust_annotations and harmless,
                 on_progress=on_progress,
             )
+            return answer.result
+
+        try:
+            first = await send_with(continuation.params() if continuation is not None else {})
+            if is_input_required(first):
+                await rounds.go_on(first, send_with)
         except InvalidArgumentsError as error:
             error.tool, error.schema, error.arguments = tool.name, tool.input_schema, dict(arguments)
             raise
@@ -330,5 +344,17 @@ async def _simple(
     answer = Answer()
     spec = pool.connection(server, principal).spec
     seconds = timeout if timeout is not None else spec.call_timeout
-    async with deadline(spec.name, seconds, answer, what):
-        return await send(pool, spec.name, method, params, answer, principal=principal, repeatable=True)
+    rounds = Rounds(pool.host.desk, spec.name, principal, None)
+    answer.declared = rounds.declared
+
+    async def send_with(more: Mapping[str, Any]) -> Mapping[str, Any]:
+        answer.next_round()
+        sent = {**params, **more} if more else params
+        await send(pool, spec.name, method, sent, answer, principal=principal, repeatable=True)
+        return answer.result
+
+    async with Deadline(spec.name, seconds, answer, what):
+        first = await send_with({})
+        if is_input_required(first):
+            await rounds.go_on(first, send_with)
+    return answer

@@ -1,14 +1,25 @@
-"""The link ``own``: our dispatchers under the SDK's session."""
+"""The link ``own``: our dispatchers under the SDK's session.
+
+The session finds the era, and serves what the server sends by itself. Requests go straight
+to the dispatcher, whose results are repaired: the session would look at every result three
+times only to give the same dict back.
+"""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from typing import Any
 
 import mcp_types as types
 from mcp.client.session import ClientSession
 
-from mcp_client_app.client.dispatch import BaseDispatcher
+from mcp_client_app.client.declaring import declaring
+from mcp_client_app.client.dispatch import BaseDispatcher, ProgressRelay
+from mcp_client_app.client.envelope import Envelope
+from mcp_client_app.client.exchange import current_exchange
 from mcp_client_app.client.in_process import InProcessDispatcher
+from mcp_client_app.client.link import LinkContext
 from mcp_client_app.client.stdio import StdioDispatcher
 from mcp_client_app.client.streamable_http import HttpDispatcher
 from mcp_client_app.client.wire_link import WireLink
@@ -34,6 +45,12 @@ class OwnLink(WireLink):
 
     kind = "own"
 
+    def __init__(self, context: LinkContext) -> None:
+        super().__init__(context)
+        self._dispatcher: BaseDispatcher | None = None
+        self._envelope: Envelope | None = None
+        """None in the handshake eras, whose requests carry nothing more."""
+
     async def _enter(self, stack: contextlib.AsyncExitStack) -> ClientSession:
         match self.context.spec.transport:
             case Transport.STDIO:
@@ -49,12 +66,44 @@ class OwnLink(WireLink):
                     field="link",
                 )
         self._use(dispatcher)
+        self._dispatcher = dispatcher
         session = QuietSession(dispatcher=dispatcher, **self._session_arguments())
         return await stack.enter_async_context(session)
 
     async def _negotiate(self, session: ClientSession, mode: ProtocolMode) -> None:
         await super()._negotiate(session, mode)
         self._repairer.modern = self._modern
+        if self._modern:
+            assert self._dispatcher is not None
+            assert self.handshake is not None
+            self._envelope = Envelope(
+                self._dispatcher.discover_meta,
+                self.handshake.protocol_version,
+                mirrored=self.context.spec.transport is Transport.STREAMABLE_HTTP,
+            )
+
+    async def _exchange(
+        self, method: str, params: Mapping[str, Any], relay: ProgressRelay | None
+    ) -> dict[str, Any]:
+        self._entered()  # raises if it is closed
+        assert self._dispatcher is not None
+        if self._envelope is None:
+            return await self._dispatcher.request(method, params, relay)
+        headers = self._envelope.headers(method, params)
+        params = self._envelope.params(params)
+        exchange = current_exchange()
+        if exchange is not None and exchange.declared:
+            params = declaring(params, exchange.declared)
+        return await self._dispatcher.request(method, params, relay, headers)
+
+    async def _list_tools(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._envelope is not None
+        page = await self._exchange("tools/list", params, None)
+        notes = self._envelope.learn(page)
+        exchange = current_exchange()
+        if exchange is not None:
+            exchange.repairs += notes
+        return page
 
     async def _stdio(self, stack: contextlib.AsyncExitStack) -> StdioDispatcher:
         spec, options = self.context.spec, self.context.options
@@ -69,7 +118,7 @@ class OwnLink(WireLink):
             strict_parsing=spec.strict.parse_errors,
             on_stderr=self.context.on_stderr,
         )
-        self._stderr = dispatcher.channel.stderr_tail
+        self._channel = dispatcher.channel
         stack.callback(dispatcher.channel.detach)
         return dispatcher
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from mcp_client_app.client.connection import Connection
@@ -19,6 +20,7 @@ from mcp_client_app.naming import split_public_name
 __all__ = ["check_allowed", "check_name", "check_not_blocked", "find_in", "owner_of", "search"]
 
 LONGEST_NAME = 512
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def check_name(name: object) -> str:
@@ -33,7 +35,7 @@ def check_name(name: object) -> str:
         raise BadToolNameError(
             f"A tool name has at most {LONGEST_NAME} characters; this one has {len(name)}."
         )
-    if any(ord(character) < 32 or ord(character) == 127 for character in name):
+    if _CONTROL.search(name) is not None:
         raise BadToolNameError(f"The tool name {name!r} holds control characters.")
     return name
 

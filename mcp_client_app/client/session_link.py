@@ -1,7 +1,7 @@
 """What both links have in common: everything on top of an SDK ``ClientSession``.
 
-Eras, requests, the driver for multi-round-trip input, the relist after a header mismatch,
-subscriptions. Subclasses supply an entered session. The SDK's types end here.
+Eras, requests, the relist after a header mismatch, subscriptions. Subclasses supply an
+entered session. The SDK's types end here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,18 @@ from mcp_types import HEADER_MISMATCH
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mcp_client_app.client.dispatch import ProgressRelay
-from mcp_client_app.client.exchange import current_exchange
+from mcp_client_app.client.envelope import LOG_LEVEL
+from mcp_client_app.client.exchange import Exchange, current_exchange, recorded
 from mcp_client_app.client.failures import from_foreign, safe_cause
 from mcp_client_app.client.link import InputHandler, Link, LinkContext, OnProgress
 from mcp_client_app.client.negotiation import Negotiation
 from mcp_client_app.datatypes import ProtocolMode, Transport
-from mcp_client_app.exceptions import ConnectionLostError, MCPClientError, ProtocolError, ServerCrashedError
+from mcp_client_app.exceptions import (
+    ConnectionLostError,
+    InvalidInputError,
+    MCPClientError,
+    ServerCrashedError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -33,14 +39,12 @@ __all__ = ["DiedOnProbe", "SessionLink"]
 
 PROBE = 10.0
 """Seconds for the probe of the new era; at most two fifths of the time to connect."""
-INPUT_ROUNDS = 10
-"""Times that a server may ask for input in one call."""
-STATE_ONLY_DELAYS = (0.05, 0.1, 0.25)
-"""Seconds to wait before asking again when the server only says: not yet."""
+
+USER_REJECTED = -1
+"""The code that the specification gives to a request for sampling that the user refuses."""
 
 _Request = types.Request[dict[str, Any], str]
 _RESULT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
-_INPUT_METHODS = frozenset({"tools/call", "prompts/get", "resources/read"})
 
 
 class SessionLink(Link):
@@ -63,11 +67,15 @@ class SessionLink(Link):
         try:
             self.handshake = await negotiation.run(mode)
         except (ServerCrashedError, ConnectionLostError) as error:
-            if negotiation.probing_ended_it:
+            if negotiation.probing_ended_it and self._took_probe():
                 raise DiedOnProbe from error
             raise
         finally:
             self.repairs = negotiation.repairs
+
+    def _took_probe(self) -> bool:
+        """Say whether a server that is gone may have read the probe: else it did not die of it."""
+        return True
 
     # The port --------------------------------------------------------------------------
 
@@ -96,10 +104,7 @@ class SessionLink(Link):
     ) -> dict[str, Any]:
         relay = ProgressRelay(on_progress) if on_progress is not None else None
         try:
-            result = await self._send(method, params, relay)
-            if method in _INPUT_METHODS and result.get("resultType") == "input_required":
-                result = await self._with_input(method, params, relay, result)
-            return result
+            return await self._send(method, params, relay)
         except (asyncio.CancelledError, MCPClientError):
             raise
         except Exception as error:  # noqa: BLE001 - translated and raised again
@@ -149,26 +154,29 @@ class SessionLink(Link):
     async def _send(
         self, method: str, params: Mapping[str, Any], relay: ProgressRelay | None
     ) -> dict[str, Any]:
-        session = self._entered()
         if method == "tools/list" and self._modern:
-            return await self._list_tools(session, params)
-        request = _Request(method=method, params=dict(params))
-        result: dict[str, Any]
+            return await self._list_tools(params)
         try:
-            result = await session.send_request(request, _RESULT, progress_callback=relay)
-            return result
+            return await self._exchange(method, params, relay)
         except MCPError as error:
             if error.error.code != HEADER_MISMATCH or not self._modern or method != "tools/call":
                 raise
         # The mirrored headers come from a listing that is stale: list again, and send once more.
-        await self._relist(session)
-        result = await session.send_request(request, _RESULT, progress_callback=relay)
+        await self._relist()
+        return await self._exchange(method, params, relay)
+
+    async def _exchange(
+        self, method: str, params: Mapping[str, Any], relay: ProgressRelay | None
+    ) -> dict[str, Any]:
+        """Send once, through the session."""
+        request = _Request(method=method, params=dict(params))
+        result: dict[str, Any] = await self._entered().send_request(request, _RESULT, progress_callback=relay)
         return result
 
-    async def _list_tools(self, session: ClientSession, params: Mapping[str, Any]) -> dict[str, Any]:
-        """List through the session's own verb: it learns there which arguments become headers."""
+    async def _list_tools(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Read a page through the session's own verb: it learns there which arguments become headers."""
         cursor = params.get("cursor")
-        listed = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+        listed = await self._entered().list_tools(params=types.PaginatedRequestParams(cursor=cursor))
         result: dict[str, Any] = listed.model_dump(by_alias=True, mode="json", exclude_none=True)
         exchange = current_exchange()
         if exchange is not None and exchange.raw is not None:
@@ -183,50 +191,16 @@ class SessionLink(Link):
             ]
         return result
 
-    async def _relist(self, session: ClientSession) -> None:
+    async def _relist(self) -> None:
         cursor: str | None = None
         seen: set[str] = set()
-        while True:
-            page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-            cursor = page.next_cursor
-            if cursor is None or cursor in seen:
-                return
-            seen.add(cursor)
-
-    async def _with_input(
-        self, method: str, params: Mapping[str, Any], relay: ProgressRelay | None, result: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Answer what the server asks for and send the request again, until the result is there."""
-        waits = 0
-        for _ in range(INPUT_ROUNDS):
-            asked = types.InputRequiredResult.model_validate(result)
-            again = dict(params)
-            if asked.input_requests:
-                again["inputResponses"] = await self._answers(asked.input_requests)
-            else:
-                await asyncio.sleep(STATE_ONLY_DELAYS[min(waits, len(STATE_ONLY_DELAYS) - 1)])
-                waits += 1
-            if asked.request_state is not None:
-                again["requestState"] = asked.request_state
-            result = await self._send(method, again, relay)
-            if result.get("resultType") != "input_required":
-                return result
-        raise ProtocolError(
-            f"The server {self.context.spec.name!r} asked for input over {INPUT_ROUNDS} times in one call.",
-            server=self.context.spec.name,
-        )
-
-    async def _answers(self, requests: Mapping[str, Any]) -> dict[str, Any]:
-        session = self._entered()
-        answers: dict[str, Any] = {}
-        for key, request in requests.items():
-            meta = request.params.meta if request.params else None
-            context = ClientRequestContext(session=session, request_id=key, meta=meta)
-            answer = await session.dispatch_input_request(context, request)
-            if isinstance(answer, types.ErrorData):
-                raise MCPError.from_error_data(answer)
-            answers[key] = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return answers
+        with recorded(Exchange()):  # not the call's own record
+            while True:
+                page = await self._list_tools({"cursor": cursor} if cursor is not None else {})
+                cursor = page.get("nextCursor")
+                if cursor is None or cursor in seen:
+                    return
+                seen.add(cursor)
 
     # What the session is given ---------------------------------------------------------
 
@@ -235,7 +209,7 @@ class SessionLink(Link):
         return {
             "client_info": types.Implementation(name=options.client_name, version=options.client_version),
             "message_handler": self._on_message,
-            "log_level": "info",
+            "log_level": LOG_LEVEL,
             "elicitation_callback": _callback(handlers, "elicitation/create", types.ElicitResult),
             "sampling_callback": _callback(handlers, "sampling/createMessage", types.CreateMessageResult),
             "list_roots_callback": _roots_callback(handlers),
@@ -319,10 +293,21 @@ async def _answer(
     try:
         answer = await handler(method, asked)
         if answer is None:
-            return types.ErrorData(code=types.INVALID_REQUEST, message=f"{method} was refused.")
+            code = USER_REJECTED if method == "sampling/createMessage" else types.INVALID_REQUEST
+            return types.ErrorData(code=code, message=f"{method} was refused.")
         return result_type.model_validate(answer)
-    except ValidationError:
-        logger.exception("The handler of %r returned an invalid answer.", method)
+    except (InvalidInputError, ValidationError) as error:
+        logger.error("The handler of %r returned an invalid answer: %s", method, _explained(error))
+    except TimeoutError:
+        logger.warning("The handler of %r did not answer in time.", method)
     except Exception:
         logger.exception("The handler of %r failed.", method)
     return types.ErrorData(code=types.INTERNAL_ERROR, message=f"{method} could not be answered.")
+
+
+def _explained(error: InvalidInputError | ValidationError) -> str:
+    """Return what is wrong; of what was answered, nothing."""
+    if isinstance(error, InvalidInputError):
+        return str(error)
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in found[:3])

@@ -60,6 +60,7 @@ async def session_for(url: str, era: str, **callbacks: Any) -> AsyncIterator[Cli
         redactor=Redactor(spec),
         max_frame_size=64_000_000,
     )
+    dispatcher.repairer.modern = era == "modern"
     try:
         async with asyncio.timeout(60), ClientSession(dispatcher=dispatcher, **callbacks) as session:
             if era == "legacy":
