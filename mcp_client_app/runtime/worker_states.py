@@ -46,14 +46,17 @@ class WorkerStates:
 
     def leave(self) -> None:
         """Take the process's rows away: it ends in good order. Nothing is written any more."""
+        self._has_left = True
         if not self._lock.acquire(timeout=PATIENCE):
-            return  # a write hangs; the rows expire by themselves
+            return  # a write hangs: should it ever come through, it takes the rows away itself
         try:
-            self._has_left = True
-            if self._worker is not None:
-                WorkerProcess.objects.using(_database()).filter(pk=self._worker.pk).delete()
+            self._remove()
         finally:
             self._lock.release()
+
+    def _remove(self) -> None:
+        if self._worker is not None:
+            WorkerProcess.objects.using(_database()).filter(pk=self._worker.pk).delete()
 
     def _report(self, statuses: list[ServerStatus]) -> None:
         with self._lock:
@@ -66,6 +69,8 @@ class WorkerStates:
                 worker, statuses = self._introduce(), list(self._statuses.values())
             for status in statuses:
                 self._write(worker, status)
+            if self._has_left:  # meanwhile
+                self._remove()
 
     def _is_known(self) -> bool:
         if self._worker is None:

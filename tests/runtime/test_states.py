@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import OperationalError, connections, transaction
 from django.utils import timezone
 
 from mcp_client_app import services
 from mcp_client_app.datatypes import ConnectionState, ServerStatus, Transport
 from mcp_client_app.models import ServerConfig, ServerState, WorkerProcess
-from mcp_client_app.runtime import close_mcp_manager, get_mcp_manager
+from mcp_client_app.runtime import close_mcp_manager, get_mcp_manager, worker_states
 from mcp_client_app.runtime.observer import DjangoObserver
 from tests.stored import stored
 
@@ -108,6 +109,30 @@ def test_the_rows_go_with_the_manager():
 
     assert not ServerState.objects.exists()
     assert not WorkerProcess.objects.exists()
+
+
+def test_a_write_that_comes_through_after_the_end_leaves_no_rows(monkeypatch):
+    monkeypatch.setattr(worker_states, "PATIENCE", 0.05)
+    stored("peer")
+    states = worker_states.WorkerStates()
+    # Another thread holds the database, so that the write hangs.
+    with ThreadPoolExecutor(1) as threads, transaction.atomic():
+        ServerConfig.objects.update(label="busy")
+        writing = threads.submit(recorded_and_closed, states)
+        while not states._lock.locked():
+            assert not writing.done()
+
+        states.leave()
+
+    writing.result(30)
+    assert not WorkerProcess.objects.exists()
+
+
+def recorded_and_closed(states: worker_states.WorkerStates) -> None:
+    try:
+        states.record(status())
+    finally:
+        connections.close_all()
 
 
 def test_a_site_may_do_without(settings):
