@@ -23,6 +23,8 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from mcp_client_app.datatypes import InputKind
+
 __all__ = ["PREFIX", "AppSettings", "app_settings", "is_dotted_path", "setting_names"]
 
 PREFIX: Final = "MCP_CLIENT_"
@@ -122,6 +124,8 @@ class AppSettings:
     """``{"name": ..., "version": ...}`` as told to servers; None = this app's own."""
     LINK: str = "own"
     """What connections talk through: ``own``, ``stock``, or the dotted path of a link class."""
+    INPUT_HANDLERS: dict[str, str] = {}
+    """What answers servers: ``elicitation``, ``sampling`` or ``roots`` to the dotted path of a callable."""
     UVLOOP: bool = False
     """Run the connections on uvloop."""
     REAPER: bool = True
@@ -281,6 +285,17 @@ def _check_in_process(paths: dict[str, str]) -> None:
             )
 
 
+def _check_input_handlers(paths: dict[str, str]) -> None:
+    for kind, path in paths.items():
+        if kind not in list(InputKind):
+            kinds = ", ".join(repr(known.value) for known in InputKind)
+            raise _WrongValueError(f"names {kind!r}, which no server asks for; there are {kinds}.")
+        if not is_dotted_path(path):
+            raise _WrongValueError(
+                f"names {path!r} for {kind!r}; write a dotted path such as 'package.module.function'."
+            )
+
+
 def _check_link(link: str) -> None:
     if link not in ("own", "stock") and not is_dotted_path(link):
         raise _WrongValueError("must be 'own', 'stock' or the dotted path of a link class.")
@@ -309,6 +324,7 @@ _RULES: Final[Mapping[str, Any]] = {
     "API_THROTTLES": _check_classes,
     "BLOCKED_NETWORKS": _check_networks,
     "CLIENT_INFO": _check_client_info,
+    "INPUT_HANDLERS": _check_input_handlers,
     "IN_PROCESS_SERVERS": _check_in_process,
     "LINK": _check_link,
     "SERVERS": _check_server_names,

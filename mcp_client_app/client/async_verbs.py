@@ -10,11 +10,14 @@ from mcp_client_app.client import operations, plans
 from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.client.outcome import CallOptions, shaped
 from mcp_client_app.client.plans import Blocks, OnProgress, Operation
+from mcp_client_app.client.rounds import Continuation, InputResponses
 from mcp_client_app.client.tracing import with_trace_context
 from mcp_client_app.datatypes import (
     SHARED,
     Completion,
+    InputHandler,
     Listing,
+    ManagerOptions,
     PromptInfo,
     PromptResult,
     ResourceInfo,
@@ -31,6 +34,8 @@ T = TypeVar("T")
 
 class AsyncVerbs(abc.ABC):
     """The same verbs for coroutines, on any loop."""
+
+    options: ManagerOptions
 
     @abc.abstractmethod
     async def _arun(self, operation: Operation[T], events: EventRelay | None = None) -> T: ...
@@ -73,6 +78,9 @@ class AsyncVerbs(abc.ABC):
         server: str | None = ...,
         timeout: float | None = ...,
         on_progress: OnProgress | None = ...,
+        on_input: Mapping[str, InputHandler] | None = ...,
+        input_responses: InputResponses | None = ...,
+        request_state: str | None = ...,
         raise_on_error: bool = ...,
         structured: Literal[False] = ...,
         content: None = ...,
@@ -89,6 +97,9 @@ class AsyncVerbs(abc.ABC):
         server: str | None = ...,
         timeout: float | None = ...,
         on_progress: OnProgress | None = ...,
+        on_input: Mapping[str, InputHandler] | None = ...,
+        input_responses: InputResponses | None = ...,
+        request_state: str | None = ...,
         raise_on_error: bool = ...,
         structured: Literal[True],
         content: None = ...,
@@ -105,6 +116,9 @@ class AsyncVerbs(abc.ABC):
         server: str | None = ...,
         timeout: float | None = ...,
         on_progress: OnProgress | None = ...,
+        on_input: Mapping[str, InputHandler] | None = ...,
+        input_responses: InputResponses | None = ...,
+        request_state: str | None = ...,
         raise_on_error: bool = ...,
         structured: bool = ...,
         content: Literal["blocks"],
@@ -120,17 +134,21 @@ class AsyncVerbs(abc.ABC):
         server: str | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
+        on_input: Mapping[str, InputHandler] | None = None,
+        input_responses: InputResponses | None = None,
+        request_state: str | None = None,
         raise_on_error: bool = False,
         structured: bool = False,
         content: str | None = None,
         meta: Mapping[str, Any] | None = None,
         principal: str = SHARED,
     ) -> Any:
-        """Async twin of ``call_tool``; ``on_progress`` may be a coroutine function."""
-        events = plans.relay(on_progress)
+        """Async twin of ``call_tool``; ``on_progress`` and ``on_input`` may be coroutine functions."""
+        caller = plans.calling(on_progress, on_input, self.options, is_async=True)
+        continuation = Continuation.of(input_responses, request_state)
         trace = with_trace_context(meta)
-        operation = plans.tool_call(name, arguments, server, timeout, events, trace, principal)
-        result, checker = await self._arun(operation, events)
+        operation = plans.tool_call(name, arguments, server, timeout, caller, continuation, trace, principal)
+        result, checker = await self._arun(operation, caller.relay if caller is not None else None)
         return shaped(result, checker, CallOptions(raise_on_error, structured, content))
 
     async def alist_resources(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_client_app.client.input_desk import InputDesk
 from mcp_client_app.client.link import Link, LinkContext
 from mcp_client_app.datatypes import LogMessage, ManagerOptions, ProtocolMode, StderrLine
 
@@ -24,6 +25,7 @@ class ConnectionHost:
     """A ``Connection`` has moved to another state."""
     catalogue_changed: Callable[[Any], None]
     """A ``Connection`` has a new catalogue."""
+    desk: InputDesk
     logged: Callable[[LogMessage], None]
     stderr: Callable[[StderrLine], None]
     eras: dict[str, ProtocolMode] = field(default_factory=dict)

@@ -13,7 +13,8 @@ from typing import Any
 from mcp_client_app.client.callbacks import CallbackExecutor
 from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.connection_host import ConnectionHost
-from mcp_client_app.client.link import InputHandler, LinkContext
+from mcp_client_app.client.input_desk import InputDesk
+from mcp_client_app.client.link import LinkContext
 from mcp_client_app.client.links import make_link
 from mcp_client_app.client.loop import LoopThread
 from mcp_client_app.client.observers import Observer
@@ -21,7 +22,7 @@ from mcp_client_app.client.pool import ConnectionPool
 from mcp_client_app.client.reaper import Reaper
 from mcp_client_app.client.starts import StartSlots
 from mcp_client_app.client.status import status_of
-from mcp_client_app.datatypes import LogMessage, ManagerOptions, ServerStatus, StderrLine
+from mcp_client_app.datatypes import InputHandler, LogMessage, ManagerOptions, ServerStatus, StderrLine
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class Engine:
     async def _build(self) -> ConnectionPool:
         self._heartbeat = asyncio.get_running_loop().create_task(self._beat())
         self._starts = StartSlots(self.options.max_starts)
+        self._desk = InputDesk(self._input_handlers, self.options)
         return ConnectionPool(
             ConnectionHost(
                 options=self.options,
@@ -65,6 +67,7 @@ class Engine:
                 link_context=self._link_context,
                 state_changed=self._state_changed,
                 catalogue_changed=self._catalogue_changed,
+                desk=self._desk,
                 logged=self._logged,
                 stderr=self._stderr,
             )
@@ -76,7 +79,7 @@ class Engine:
             starts=self._starts,
             reaper=self._reaper,
             in_process_thread=self._in_process_thread,
-            input_handlers=self._input_handlers,
+            input_handlers=self._desk.for_link(own["spec"], own["principal"]),
             **own,
         )
 
@@ -151,6 +154,7 @@ class Engine:
         self.thread.stop(at_exit=at_exit)
         if self._in_process is not None:
             self._in_process.stop(at_exit=at_exit)
+        self._desk.close(timeout=2.0)
         self._callbacks.close(timeout=2.0)
         for observer in self._observers:
             try:

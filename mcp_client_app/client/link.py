@@ -18,7 +18,7 @@ from mcp_client_app.client.loop import LoopThread
 from mcp_client_app.client.reaper import Reaper
 from mcp_client_app.client.redaction import Redactor
 from mcp_client_app.client.starts import StartSlots
-from mcp_client_app.datatypes import ManagerOptions, ProtocolMode, ServerSpec
+from mcp_client_app.datatypes import SHARED, ManagerOptions, ProtocolMode, ServerSpec
 from mcp_client_app.exceptions import MCPClientError
 
 __all__ = ["Diagnostics", "Handshake", "InputHandler", "Link", "LinkContext", "OnProgress"]
@@ -38,6 +38,7 @@ class LinkContext:
     """What a link is given."""
 
     spec: ServerSpec
+    principal: str = SHARED
     options: ManagerOptions
     redact: Redactor
     starts: StartSlots

@@ -19,7 +19,6 @@ from mcp_client_app.client import exit_hooks, lifetimes, operations
 from mcp_client_app.client.async_verbs import AsyncVerbs
 from mcp_client_app.client.engine import Engine
 from mcp_client_app.client.handle import SCOPE, ScopedConnection, ServerHandle
-from mcp_client_app.client.link import InputHandler
 from mcp_client_app.client.listings import KINDS
 from mcp_client_app.client.loop import EventRelay, forbid_running_loop
 from mcp_client_app.client.observers import Observer
@@ -28,7 +27,7 @@ from mcp_client_app.client.pool import ConnectionPool
 from mcp_client_app.client.sources import REFUSALS, ServerEntry, Snapshot, Source, StaticSource
 from mcp_client_app.client.status import status_of
 from mcp_client_app.client.sync_verbs import SyncVerbs
-from mcp_client_app.datatypes import SHARED, LogMessage, ManagerOptions, ServerStatus
+from mcp_client_app.datatypes import SHARED, InputHandler, LogMessage, ManagerOptions, ServerStatus
 from mcp_client_app.exceptions import ManagerClosedError, UnknownServerError
 
 logger = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         self.options = options if options is not None else ManagerOptions()
         self.observers: list[Observer] = list(observers)
         self.input_handlers: dict[str, InputHandler] = {}
-        """Answers to requests of servers, by method; none by default, so that all are refused."""
+        """What answers requests of servers, by kind; none by default, so that all are refused."""
         self._engine: Engine | None = None
         self._lock = threading.Lock()
         self._pid = os.getpid()

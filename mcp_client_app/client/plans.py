@@ -6,24 +6,31 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from mcp_client_app.client import listings, operations
-from mcp_client_app.client.loop import EventRelay
+from mcp_client_app.client.caller import Caller, OnProgress
 from mcp_client_app.client.pool import ConnectionPool
-from mcp_client_app.datatypes import Listing, Progress, ToolInfo
+from mcp_client_app.client.rounds import Continuation
+from mcp_client_app.datatypes import InputHandler, Listing, ManagerOptions, ToolInfo
 from mcp_client_app.exceptions import MCPClientError
 
-__all__ = ["Blocks", "OnProgress", "Operation", "find", "listing", "relay", "tool_call"]
+__all__ = ["Blocks", "OnProgress", "Operation", "calling", "find", "listing", "tool_call"]
 
 T = TypeVar("T")
 Operation = Callable[[ConnectionPool], Coroutine[Any, Any, T]]
-OnProgress = Callable[[Progress], Any]
-"""Called where the caller waits: in its thread, or on its loop (there it may be a coroutine function)."""
 Blocks = tuple[Mapping[str, Any], ...]
 """Content blocks in the wire's form."""
 
 
-def relay(on_progress: OnProgress | None) -> EventRelay | None:
-    """Return what carries progress to the caller, if the caller wants it."""
-    return EventRelay(on_progress) if on_progress is not None else None
+def calling(
+    on_progress: OnProgress | None,
+    on_input: Mapping[str, InputHandler] | None,
+    options: ManagerOptions,
+    *,
+    is_async: bool = False,
+) -> Caller | None:
+    """Return the caller as one to be told of progress, or asked for input; None if it wants neither."""
+    if on_progress is None and not on_input:
+        return None
+    return Caller(on_progress, on_input, options, is_async=is_async)
 
 
 def tool_call(
@@ -31,23 +38,20 @@ def tool_call(
     arguments: Mapping[str, Any] | None,
     server: str | None,
     timeout: float | None,
-    events: EventRelay | None,
+    caller: Caller | None,
+    continuation: Continuation | None,
     meta: Mapping[str, Any] | None,
     principal: str,
 ) -> Operation[Any]:
     """Plan the call of a tool."""
-
-    def report(progress: float, total: float | None, message: str | None) -> None:
-        assert events is not None
-        events.put(Progress(progress, total, message))
-
     return lambda pool: operations.call_tool(
         pool,
         name,
         arguments or {},
         server,
         timeout,
-        report if events is not None else None,
+        caller,
+        continuation,
         meta,
         principal=principal,
     )

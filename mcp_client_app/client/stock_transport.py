@@ -30,6 +30,7 @@ from mcp_types import (
 )
 
 from mcp_client_app.client.background import spawn
+from mcp_client_app.client.declaring import declaring
 from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.failures import carrying
 from mcp_client_app.client.leniency import Repairer
@@ -198,6 +199,8 @@ class StockTransport:
             raise carrying(self.failure_for(exchange))
         if self._verdict is not None:
             raise carrying(self._verdict.copy())
+        if exchange.declared and message.params is not None:
+            message.params = declaring(message.params, exchange.declared)
         request = OpenRequest(message.id, message.method, exchange)
         self._open[coerce_request_id(message.id)] = request
         if message.method == PROBE and self._probe_timeout is not None:

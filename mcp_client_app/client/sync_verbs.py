@@ -14,11 +14,14 @@ from mcp_client_app.client import operations, plans
 from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.client.outcome import CallOptions, shaped
 from mcp_client_app.client.plans import Blocks, OnProgress, Operation
+from mcp_client_app.client.rounds import Continuation, InputResponses
 from mcp_client_app.client.tracing import with_trace_context
 from mcp_client_app.datatypes import (
     SHARED,
     Completion,
+    InputHandler,
     Listing,
+    ManagerOptions,
     PromptInfo,
     PromptResult,
     ResourceInfo,
@@ -35,6 +38,8 @@ T = TypeVar("T")
 
 class SyncVerbs(abc.ABC):
     """Blocking verbs, for threads."""
+
+    options: ManagerOptions
 
     @abc.abstractmethod
     def _run(self, verb: str, operation: Operation[T], events: EventRelay | None = None) -> T: ...
@@ -85,6 +90,9 @@ class SyncVerbs(abc.ABC):
         server: str | None = ...,
         timeout: float | None = ...,
         on_progress: OnProgress | None = ...,
+        on_input: Mapping[str, InputHandler] | None = ...,
+        input_responses: InputResponses | None = ...,
+        request_state: str | None = ...,
         raise_on_error: bool = ...,
         structured: Literal[False] = ...,
         content: None = ...,
@@ -101,6 +109,9 @@ class SyncVerbs(abc.ABC):
         server: str | None = ...,
         timeout: float | None = ...,
         on_progress: OnProgress | None = ...,
+        on_input: Mapping[str, InputHandler] | None = ...,
+        input_responses: InputResponses | None = ...,
+        request_state: str | None = ...,
         raise_on_error: bool = ...,
         structured: Literal[True],
         content: None = ...,
@@ -117,6 +128,9 @@ class SyncVerbs(abc.ABC):
         server: str | None = ...,
         timeout: float | None = ...,
         on_progress: OnProgress | None = ...,
+        on_input: Mapping[str, InputHandler] | None = ...,
+        input_responses: InputResponses | None = ...,
+        request_state: str | None = ...,
         raise_on_error: bool = ...,
         structured: bool = ...,
         content: Literal["blocks"],
@@ -132,6 +146,9 @@ class SyncVerbs(abc.ABC):
         server: str | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
+        on_input: Mapping[str, InputHandler] | None = None,
+        input_responses: InputResponses | None = None,
+        request_state: str | None = None,
         raise_on_error: bool = False,
         structured: bool = False,
         content: str | None = None,
@@ -147,6 +164,12 @@ class SyncVerbs(abc.ABC):
             timeout: Seconds for everything: connecting, queueing, the call. None = the server's
                 limit; 0 = no limit.
             on_progress: Called with each ``Progress``, in this thread.
+            on_input: Handlers of what the server asks for during this call, by kind (``elicitation``,
+                ``sampling``, ``roots``), called in this thread; they go before the manager's. Servers of
+                the handshake eras ask over the connection instead, and get the manager's.
+            input_responses: Answers to what an earlier call ended with, by key: ``InputAnswer``s, or
+                in the wire's form.
+            request_state: The state that came with it.
             raise_on_error: Raise ``ToolError`` if the tool reports a failure.
             structured: Return only the structured content (implies ``raise_on_error``).
             content: ``"blocks"`` returns content and structured content as one tuple of blocks
@@ -160,15 +183,19 @@ class SyncVerbs(abc.ABC):
         Raises:
             BadToolNameError, UnknownToolError, AmbiguousToolError, ToolBlockedError: Before anything is sent.
             InvalidArgumentsError: The server refused the arguments; carries schema and arguments.
+            InputRequiredError: The server asks for input, and nobody answers; carries what is needed to
+                go on, in whatever process.
+            InvalidInputError: An answer does not fit what was asked for.
             RequestTimeoutError: Time is over; the server was told, its slot is free.
             ServerConnectionError: The server cannot be reached, or was lost; ``sent`` says whether
                 the call may have run.
             ToolError: See ``raise_on_error``.
         """
-        events = plans.relay(on_progress)
+        caller = plans.calling(on_progress, on_input, self.options)
+        continuation = Continuation.of(input_responses, request_state)
         trace = with_trace_context(meta)
-        operation = plans.tool_call(name, arguments, server, timeout, events, trace, principal)
-        result, checker = self._run("call_tool", operation, events)
+        operation = plans.tool_call(name, arguments, server, timeout, caller, continuation, trace, principal)
+        result, checker = self._run("call_tool", operation, caller.relay if caller is not None else None)
         return shaped(result, checker, CallOptions(raise_on_error, structured, content))
 
     call_tool_sync = call_tool

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from asgiref.sync import sync_to_async
 
 from mcp_client_app.runtime.environment import refuse_unsuitable
-from mcp_client_app.runtime.options import manager_options, with_database_closed
+from mcp_client_app.runtime.options import input_handlers, manager_options, with_database_closed
 from mcp_client_app.runtime.row_source import RowSource
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def _build() -> MCPClientManager:
     from mcp_client_app.client.manager import MCPClientManager
     from mcp_client_app.runtime.observer import DjangoObserver
 
-    return MCPClientManager(row_source, manager_options(), [DjangoObserver()])
+    manager = MCPClientManager(row_source, manager_options(), [DjangoObserver()])
+    manager.input_handlers.update(input_handlers())
+    return manager
 
 
 def _after_fork() -> None:

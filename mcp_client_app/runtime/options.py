@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.db import connections
+from django.utils.module_loading import import_string
 
 from mcp_client_app import __version__
 from mcp_client_app.conf import app_settings
-from mcp_client_app.datatypes import ManagerOptions, UrlPolicy
+from mcp_client_app.datatypes import InputHandler, ManagerOptions, UrlPolicy
+from mcp_client_app.runtime.fork_gate import no_fork
+from mcp_client_app.exceptions import ConfigurationError
 
-__all__ = ["manager_options"]
+__all__ = ["input_handlers", "manager_options"]
 
 
 def manager_options() -> ManagerOptions:
@@ -40,12 +45,47 @@ def manager_options() -> ManagerOptions:
         callback_threads=app_settings.CALLBACK_THREADS,
         reaper=app_settings.REAPER,
         around_callback=with_database_closed,
+        run_coroutine=_run_coroutine,
     )
+
+
+def input_handlers() -> dict[str, InputHandler]:
+    """Load the handlers that the settings name, by kind.
+
+    Raises:
+        ImproperlyConfigured: The setting has a wrong value.
+        ConfigurationError: One of them cannot be imported, or cannot be called.
+    """
+    setting = "MCP_CLIENT_INPUT_HANDLERS"
+    loaded: dict[str, InputHandler] = {}
+    for kind, path in app_settings.INPUT_HANDLERS.items():
+        try:
+            handler = import_string(path.replace(":", "."))
+        except ImportError as error:
+            raise ConfigurationError(
+                f"{setting} names {path!r} for {kind!r}, which cannot be imported: {error}.", field=setting
+            ) from error
+        if not callable(handler):
+            raise ConfigurationError(
+                f"{setting} names {path!r} for {kind!r}, which cannot be called.", field=setting
+            )
+        loaded[kind] = handler
+    return loaded
+
+
+def _run_coroutine(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine on a loop of its own; what it hands over as thread-sensitive runs in this thread."""
+
+    async def run() -> Any:
+        return await work
+
+    return async_to_sync(run)()
 
 
 def with_database_closed(callback: Callable[[], None]) -> None:
     """Run a callback and close the database connections that it opened in this thread."""
-    try:
-        callback()
-    finally:
-        connections.close_all()
+    with no_fork():
+        try:
+            callback()
+        finally:
+            connections.close_all()

@@ -15,6 +15,8 @@ from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.client.sources import StaticSource
 from mcp_client_app.datatypes import (
     ConnectionState,
+    InputAnswer,
+    InputRequest,
     ManagerOptions,
     Progress,
     ProtocolMode,
@@ -53,13 +55,13 @@ class Connected:
         self.recorder = Recorder()
         options = ManagerOptions(default_link=kind)
         self.manager = MCPClientManager(StaticSource([spec]), options, [self.recorder])
-        self.manager.input_handlers["elicitation/create"] = accept
+        self.manager.input_handlers["elicitation"] = accept
         self.manager.connect("sdk")
         self.recorder.wait_for(lambda: self.recorder.catalogues)
 
 
-async def accept(method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    return {"action": "accept", "content": {"name": "Ada"}}
+async def accept(request: InputRequest) -> InputAnswer:
+    return request.accept({"name": "Ada"})
 
 
 Connect = Callable[[ProtocolMode, str], Connected]

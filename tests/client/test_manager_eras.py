@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from mcp_client_app.datatypes import ConnectionState, ProtocolMode, ServerSpec, StrictOptions
+from mcp_client_app.datatypes import (
+    ConnectionState,
+    InputAnswer,
+    InputRequest,
+    ProtocolMode,
+    ServerSpec,
+    StrictOptions,
+)
 from mcp_client_app.exceptions import (
     ProtocolError,
     RequestTimeoutError,
@@ -144,27 +150,27 @@ def test_without_handlers_no_capability_is_declared(manage: MakeManager, peer: M
 
 
 def test_handlers_answer_and_declare_their_capabilities(manage: MakeManager, peer: MakePeer):
-    asked: list[tuple[str, Mapping[str, Any]]] = []
+    asked: list[InputRequest] = []
 
-    async def elicit(method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        asked.append((method, params))
-        return {"action": "accept", "content": {"name": "Ada"}}
+    def elicit(request: InputRequest) -> InputAnswer:
+        asked.append(request)
+        return request.accept({"name": "Ada"})
 
-    async def refuse(method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return None
+    def refuse(request: InputRequest) -> InputAnswer:
+        return request.decline()
 
-    async def roots(method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return {"roots": [{"uri": "file:///srv", "name": "srv"}]}
+    async def roots(request: InputRequest) -> InputAnswer:
+        return request.accept({"roots": [{"uri": "file:///srv", "name": "srv"}]})
 
     server = peer("srv", "server_request", mode="legacy")
     manager = manage(server)
-    handlers = {"elicitation/create": elicit, "sampling/createMessage": refuse, "roots/list": roots}
-    manager.input_handlers.update(handlers)
+    manager.input_handlers.update({"elicitation": elicit, "sampling": refuse, "roots": roots})
     replies = json.loads(manager.call_tool("srv__echo", {"text": "hi"}).text)
     assert replies["elicitation/create"] == {"action": "accept", "content": {"name": "Ada"}}
-    assert "was refused" in replies["sampling/createMessage"]["message"]
+    assert replies["sampling/createMessage"]["code"] == -1
     assert replies["roots/list"]["roots"] == [{"uri": "file:///srv", "name": "srv"}]
-    assert asked[0][1]["message"] == "Who are you?"
+    (request,) = asked
+    assert (request.server, request.kind, request.message) == ("srv", "elicitation", "Who are you?")
     capabilities = server.wait_for("initialize")["params"]["capabilities"]
     assert {"elicitation", "sampling", "roots"} <= set(capabilities)
 
@@ -172,27 +178,26 @@ def test_handlers_answer_and_declare_their_capabilities(manage: MakeManager, pee
 def test_a_failing_or_lying_handler_answers_with_an_error(
     manage: MakeManager, peer: MakePeer, caplog: pytest.LogCaptureFixture
 ):
-    async def fail(method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    async def fail(request: InputRequest) -> InputAnswer:
         raise ZeroDivisionError
 
-    async def lie(method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return {"nonsense": True}
+    def lie(request: InputRequest) -> InputAnswer:
+        return request.accept({"nonsense": "a secret"})
 
     manager = manage(peer("srv", "server_request"))
-    manager.input_handlers.update({"elicitation/create": fail, "sampling/createMessage": lie})
+    manager.input_handlers.update({"elicitation": fail, "sampling": lie})
     replies = json.loads(manager.call_tool("srv__echo", {"text": "hi"}).text)
     assert replies["elicitation/create"]["code"] == -32603
     assert "could not be answered" in replies["sampling/createMessage"]["message"]
     assert "ZeroDivisionError" in caplog.text
+    assert "does not fit: " in caplog.text
+    assert "a secret" not in caplog.text
 
 
 @pytest.mark.parametrize("mode", [ProtocolMode.LEGACY, ProtocolMode.AUTO])
 def test_a_tool_may_ask_the_user_in_both_eras(manage: MakeManager, mode: ProtocolMode):
-    async def elicit(method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return {"action": "accept", "content": {"name": "Ada"}}
-
     manager = manage(sdk_spec(mode))
-    manager.input_handlers["elicitation/create"] = elicit
+    manager.input_handlers["elicitation"] = lambda request: request.accept({"name": "Ada"})
     assert manager.call_tool("sdk__greet").text == "Hello Ada"
     expected = "2025-11-25" if mode is ProtocolMode.LEGACY else MODERN
     assert manager.status("sdk").protocol_version == expected

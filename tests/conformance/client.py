@@ -15,6 +15,8 @@ from typing import Any
 import django
 from django.conf import settings
 
+from mcp_client_app.datatypes import InputAnswer, InputRequest
+
 SERVER = "mock"
 MODERN = "2026-07-28"
 
@@ -22,6 +24,18 @@ Scenario = Callable[[], None]
 SCENARIOS: dict[str, Scenario] = {}
 HANDSHAKE_ONLY = {"json-schema-ref-no-deref"}
 """Scenarios whose mock server knows no other era, whatever the revision says."""
+
+HERE = "tests.conformance.client"
+HANDLERS = {
+    "elicitation-sep1034-client-defaults": {"elicitation": f"{HERE}.accept_defaults"},
+    "request-metadata": {
+        "elicitation": f"{HERE}.accept_defaults",
+        "sampling": f"{HERE}.say_nothing",
+        "roots": f"{HERE}.no_roots",
+    },
+    "sep-2322-client-request-state": {"elicitation": f"{HERE}.confirm"},
+}
+"""The setting MCP_CLIENT_INPUT_HANDLERS of each scenario; without one, everything is refused."""
 
 
 def scenario(name: str) -> Callable[[Scenario], Scenario]:
@@ -62,8 +76,10 @@ def reconnect() -> None:
 
 @scenario("request-metadata")
 def metadata() -> None:
-    list_tools()
-    call("add_numbers", {"a": 5, "b": 3})
+    from mcp_client_app import services
+
+    for tool in services.list_tools(SERVER).items:
+        call(tool.name, least(tool.input_schema))
 
 
 @scenario("http-standard-headers")
@@ -112,6 +128,26 @@ def preservation() -> None:
     call("json_schema_echo", {"schema": tool.input_schema})
 
 
+# What servers ask for ----------------------------------------------------------------
+
+
+def accept_defaults(request: InputRequest) -> InputAnswer:
+    return request.accept()
+
+
+def confirm(request: InputRequest) -> InputAnswer:
+    return request.accept({"confirmed": True})
+
+
+async def say_nothing(request: InputRequest) -> InputAnswer:
+    content = {"type": "text", "text": ""}
+    return request.accept({"role": "assistant", "content": content, "model": "none"})
+
+
+async def no_roots(request: InputRequest) -> InputAnswer:
+    return request.accept({"roots": []})
+
+
 # How it is done ----------------------------------------------------------------------
 
 
@@ -141,8 +177,9 @@ def main() -> None:
     from mcp_client_app import services
     from mcp_client_app.runtime import close_mcp_manager
 
-    assert settings.configured
     mode = "auto" if revision >= MODERN and name not in HANDSHAKE_ONLY else "legacy"
+    if name in HANDLERS:
+        settings.MCP_CLIENT_INPUT_HANDLERS = HANDLERS[name]
     services.add_server(SERVER, url=url, transport="streamable_http", mode=mode, link=link)
     try:
         SCENARIOS[name]()
