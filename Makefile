@@ -19,7 +19,7 @@ SOURCES := mcp_client_app tests example_project benchmarks scripts manage.py
 COVERAGE := --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage lint types imports docs package published fuzz format authorization clean nightly
+.PHONY: help run demo test coverage lint types imports docs package published conformance fuzz format authorization clean nightly
 
 help: ## Print this list.
 	@echo "Targets:"
@@ -56,6 +56,9 @@ package: $(INSTALLED_DEV) ## Build the distributions and prove the wheel alone i
 
 published: $(INSTALLED_DEV) ## Install the published servers (npm, PyPI) that some tests drive.
 	@$(PY) scripts/install_published.py
+
+conformance: $(INSTALLED_DEV) ## Run the conformance suite of MCP against this client.
+	@$(PY) scripts/conformance.py $(ARGS)
 
 fuzz: $(INSTALLED_DEV) ## Send requests made up from the OpenAPI document to the REST API.
 	@$(PY) -m pytest -m slow tests/api/test_schemathesis.py
