@@ -36,7 +36,7 @@ from mcp_client_app.client.background import spawn
 from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.failures import carrying
 from mcp_client_app.client.leniency import Repairer, notifications
-from mcp_client_app.client.rpc_messages import is_batch, rpc_error
+from mcp_client_app.client.rpc_messages import is_batch, named_id, rpc_error
 from mcp_client_app.client.serving import DispatchContext, Serving
 from mcp_client_app.exceptions import MCPClientError, TransportError
 
@@ -247,9 +247,9 @@ class BaseDispatcher:
             self._note_noise("a message without method, result and error")
 
     def _answered(self, message: dict[str, Any], size: int) -> None:
-        request_id = as_request_id(message.get("id"))
+        request_id = named_id(message)
         if request_id is not None:
-            pending = self._pending.get(coerce_request_id(request_id))
+            pending = self._pending.get(request_id)
         else:
             pending = self._only_one_waiting() if "error" in message else None
         if pending is None or pending.future.done():  # answered twice, before the first was taken

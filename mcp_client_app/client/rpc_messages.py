@@ -18,7 +18,18 @@ from mcp_types import (
 
 from mcp_client_app import json_codec
 
-__all__ = ["TypedMessage", "has_id", "is_answer", "pick_answer", "rpc_error", "skipped_id", "typed_message"]
+__all__ = [
+    "TypedMessage",
+    "broken_answer_id",
+    "has_id",
+    "is_answer",
+    "is_batch",
+    "named_id",
+    "pick_answer",
+    "rpc_error",
+    "skipped_id",
+    "typed_message",
+]
 
 _VALUE = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")'
 _FIRST_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _VALUE)
@@ -33,10 +44,24 @@ def is_answer(item: Any) -> bool:
     return isinstance(item, dict) and "method" not in item and ("result" in item or "error" in item)
 
 
+def is_batch(message: Any) -> bool:
+    """Say whether this is several messages at once, as 2025-03-26 allows."""
+    return isinstance(message, list) and bool(message) and all(isinstance(item, dict) for item in message)
+
+
+def named_id(answer: dict[str, Any]) -> RequestId | None:
+    """Return the id that an answer names, in the form for looking it up; None if it names none.
+
+    Servers may turn a number into a string, or into one with a fraction.
+    """
+    found = answer.get("id")
+    named = as_request_id(int(found) if isinstance(found, float) and found.is_integer() else found)
+    return None if named is None else coerce_request_id(named)
+
+
 def has_id(answer: dict[str, Any], request_id: RequestId) -> bool:
-    """Say whether the answer names this request; servers may turn a number into a string."""
-    named = as_request_id(answer.get("id"))
-    return named is not None and coerce_request_id(named) == coerce_request_id(request_id)
+    """Say whether the answer names this request."""
+    return named_id(answer) == coerce_request_id(request_id)
 
 
 def pick_answer(message: Any, request_id: RequestId) -> tuple[dict[str, Any] | None, list[Any]]:
@@ -86,3 +111,9 @@ def skipped_id(edges: bytes) -> RequestId | None:
     """Return the id, in the form for looking it up, of an answer of which only both ends are known."""
     match = _FIRST_ID.match(edges) or _LAST_ID.search(edges)
     return None if match is None else coerce_request_id(json_codec.loads(match.group(1)))
+
+
+def broken_answer_id(edges: bytes) -> RequestId | None:
+    """Return the id, in the form for looking it up, of an answer that cannot be read; None for mere noise."""
+    is_meant_as_one = b'"jsonrpc"' in edges and (b'"result"' in edges or b'"error"' in edges)
+    return skipped_id(edges) if is_meant_as_one else None

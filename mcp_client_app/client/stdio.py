@@ -9,13 +9,12 @@ from typing import Any
 from mcp.shared.dispatcher import CallOptions
 
 from mcp_client_app.client.dispatch import BaseDispatcher, Pending
-from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.framing import Oversized
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.redaction import Redactor
-from mcp_client_app.client.rpc_messages import skipped_id
-from mcp_client_app.client.stdio_channel import ChannelEvents, Frame, StdioChannel
+from mcp_client_app.client.rpc_messages import broken_answer_id, skipped_id
+from mcp_client_app.client.stdio_channel import ChannelEvents, Frame, StdioChannel, unreadable
 from mcp_client_app.exceptions import ResultTooLargeError, TransportError
 
 __all__ = ["StdioDispatcher"]
@@ -73,16 +72,18 @@ class StdioDispatcher(BaseDispatcher):
         pending.exchange.write_blocked = False
 
     async def _send_message(self, message: dict[str, Any], opts: CallOptions) -> None:
-        self.channel.write(message, Exchange())
+        self.channel.write_aside(message)
 
     def _abandon(self, pending: Pending, reason: str) -> None:
         params = {"requestId": pending.request_id, "reason": reason}
-        self.channel.write(
-            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}, Exchange()
-        )
+        self.channel.write_aside({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
-    def _garbage(self, text: str) -> None:
+    def _garbage(self, text: str, edges: bytes) -> None:
         self._note_noise(text)
+        request_id = broken_answer_id(edges)
+        pending = self._pending.get(request_id) if request_id is not None else None
+        if pending is not None:
+            self._settle(pending, unreadable(self.server, pending.method))
         if self._strict_parsing and text.strip():
             self._fail(
                 TransportError(

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
+import logging
 import os
 import select
+import sys
+import termios
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,13 +25,24 @@ from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.framing import LineSplitter, Oversized
 from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.redaction import Redactor
-from mcp_client_app.exceptions import ConnectionLostError, MCPClientError, ServerCrashedError
+from mcp_client_app.exceptions import (
+    ConnectionLostError,
+    MCPClientError,
+    ServerCrashedError,
+    TransportError,
+)
 
-__all__ = ["ChannelEvents", "Frame", "StdioChannel", "lost"]
+logger = logging.getLogger(__name__)
+
+__all__ = ["ChannelEvents", "Frame", "StdioChannel", "lost", "unreadable"]
 
 CHUNK = 262_144
 BIG_FRAME = 1_000_000
 """Bytes from which a frame is decoded on a worker thread."""
+EDGE = 4000
+"""Bytes at either end of a line that are looked at when it cannot be read."""
+MOST_ASIDE = 1000
+"""Messages that wait to be written although nobody waits for them."""
 STDERR_LINE = 16_384
 """Bytes of one line of standard error; the rest of the line is left out."""
 LAST_CHUNKS = 64
@@ -43,6 +58,8 @@ class Frame:
     data: memoryview
     exchange: Exchange
     written: asyncio.Future[None]
+    aside: bool = False
+    """Nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +69,8 @@ class ChannelEvents:
     message: Callable[[Any, int], None]
     """A decoded message and its size in bytes."""
     oversized: Callable[[Oversized], None]
-    garbage: Callable[[str], None]
-    """A line that is no JSON, redacted; only its beginning, if it is very long."""
+    garbage: Callable[[str, bytes], None]
+    """A line that cannot be read: its beginning, redacted, and both its ends as they came."""
     stderr: Callable[[str], None]
     """A line of standard error, redacted, never blank."""
     down: Callable[[MCPClientError], None]
@@ -63,6 +80,14 @@ class ChannelEvents:
 def lost(server: str, why: str) -> ConnectionLostError:
     """Build the usual reason for a link that is down."""
     return ConnectionLostError(f"The connection to {server!r} was lost: {why}", server=server)
+
+
+def unreadable(server: str, method: str) -> TransportError:
+    """Build the error of a request whose answer came, but cannot be read."""
+    return TransportError(
+        f"The answer of {server!r} to {method!r} cannot be read: it is no JSON, or nested too deeply.",
+        server=server,
+    )
 
 
 class StdioChannel:
@@ -80,6 +105,8 @@ class StdioChannel:
     ) -> None:
         self.server = server
         self.is_down = False
+        self.input_taken = True
+        """Whether the server has read all that it was sent; false only if it ended and surely has not."""
         self._has_let_go = False
         self.stderr_tail: deque[str] = deque(maxlen=stderr_lines)
         self._child = child
@@ -125,6 +152,17 @@ class StdioChannel:
             self._loop.add_writer(self._stdin, self._writable)
         return frame
 
+    def write_aside(self, message: dict[str, Any]) -> None:
+        """Write what nobody waits for: a notification, an answer.
+
+        A server that goes on asking but does not read what it is told is given up.
+        """
+        frame = self.write(message, Exchange())
+        if frame is not None:
+            frame.aside = True
+            if sum(each.aside for each in self._outbox) > MOST_ASIDE:
+                self.detach("it does not read its input.")
+
     def take_back(self, frame: Frame) -> None:
         """Drop a frame of which nothing was written; a begun one has to stay, or the stream breaks."""
         if not frame.exchange.sent and frame in self._outbox:
@@ -139,6 +177,7 @@ class StdioChannel:
             return 0
         except OSError:
             # The reading side is closed. Its end of standard output tells why in a moment.
+            self.input_taken = False
             self._start_dying("it closed its standard input")
             return len(data)
         exchange.sent = True
@@ -209,7 +248,7 @@ class StdioChannel:
             self._decoding = None
             if not future.cancelled() and not self.is_down:
                 if future.exception() is None:
-                    self._events.message(future.result(), len(line))
+                    self._message(future.result(), len(line))
                 else:
                     self._garbage(line)
                 self._drain()
@@ -228,10 +267,17 @@ class StdioChannel:
         except ValueError:
             self._garbage(line)
         else:
-            self._events.message(message, len(line))
+            self._message(message, len(line))
+
+    def _message(self, message: Any, size: int) -> None:
+        try:
+            self._events.message(message, size)
+        except Exception as error:  # noqa: BLE001 - it may quote the message, and the lines behind it must be read
+            logger.error("A message of %r could not be handled: %s", self.server, type(error).__name__)
 
     def _garbage(self, line: bytes) -> None:
-        self._events.garbage(self._redact(line[:4000].decode("utf-8", "replace")))
+        edges = line if len(line) <= 2 * EDGE else line[:EDGE] + b"\n" + line[-EDGE:]
+        self._events.garbage(self._redact(line[:EDGE].decode("utf-8", "replace")), edges)
 
     # Standard error --------------------------------------------------------------------
 
@@ -288,6 +334,8 @@ class StdioChannel:
             self._stdout_readable()
         if self._decoding is not None:
             await asyncio.wait({self._decoding})
+        if self._outbox or _held_by(self._stdin):
+            self.input_taken = False
         self._go_down(self._obituary(why))
 
     def _more_to_read(self) -> bool:
@@ -339,3 +387,12 @@ class StdioChannel:
             if self._stderr_done.done() or not self._stderr_readable():
                 break
         self._stderr_ended()
+
+
+def _held_by(pipe: int) -> int:
+    """Return how many bytes are in a pipe that nobody has read; 0 where the system does not tell."""
+    try:
+        count = fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))
+    except OSError:
+        return 0
+    return int.from_bytes(count, sys.byteorder)

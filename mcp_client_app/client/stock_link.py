@@ -45,7 +45,7 @@ class StockLink(WireLink):
             try:
                 await self._stack.enter_async_context(client)
             except Exception as error:  # noqa: BLE001 - translated and raised again
-                if transport.died_on_probe:
+                if transport.died_on_probe and self._took_probe():
                     raise DiedOnProbe from transport.failure
                 raise self._translate(error, "initialize") from safe_cause(error)
         self._session = client.session
@@ -81,7 +81,7 @@ class StockLink(WireLink):
                     strict_parsing=spec.strict.parse_errors,
                     on_stderr=self.context.on_stderr,
                 )
-                self._stderr = transport.channel.stderr_tail
+                self._channel = transport.channel
                 return transport
             case Transport.STREAMABLE_HTTP:
                 return StreamableTransport(

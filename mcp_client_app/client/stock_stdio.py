@@ -8,13 +8,12 @@ from collections.abc import Callable
 
 from mcp.shared.message import SessionMessage
 
-from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.framing import Oversized
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.redaction import Redactor
-from mcp_client_app.client.rpc_messages import skipped_id
-from mcp_client_app.client.stdio_channel import ChannelEvents, Frame, StdioChannel
+from mcp_client_app.client.rpc_messages import broken_answer_id, skipped_id
+from mcp_client_app.client.stdio_channel import ChannelEvents, Frame, StdioChannel, unreadable
 from mcp_client_app.client.stock_transport import OpenRequest, StockTransport, dumped
 from mcp_client_app.exceptions import ResultTooLargeError, TransportError
 
@@ -54,9 +53,9 @@ class StdioTransport(StockTransport):
         stack.callback(self.channel.detach)
 
     async def _send(self, item: SessionMessage, request: OpenRequest | None) -> None:
-        exchange = Exchange() if request is None else request.exchange
-        frame = self.channel.write(dumped(item), exchange)
-        if frame is not None and request is not None:
+        if request is None:
+            self.channel.write_aside(dumped(item))
+        elif (frame := self.channel.write(dumped(item), request.exchange)) is not None:
             await self._until_written(frame, request)
 
     async def _until_written(self, frame: Frame, request: OpenRequest) -> None:
@@ -75,10 +74,13 @@ class StdioTransport(StockTransport):
     async def _cancel(self, item: SessionMessage, request: OpenRequest | None) -> None:
         # Only what the server has seen a part of can be cancelled.
         if request is not None and request.exchange.sent:
-            self.channel.write(dumped(item), Exchange())
+            self.channel.write_aside(dumped(item))
 
-    def _garbage(self, text: str) -> None:
+    def _garbage(self, text: str, edges: bytes) -> None:
         self._note_noise(text)
+        request = self._open_request(broken_answer_id(edges))
+        if request is not None:
+            self._fail_request(request, unreadable(self.server, request.method))
         if self._strict_parsing and text.strip():
             self._fail(
                 TransportError(

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
@@ -33,9 +33,10 @@ from mcp_client_app.client.background import spawn
 from mcp_client_app.client.declaring import declaring
 from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.failures import carrying
-from mcp_client_app.client.leniency import Repairer
+from mcp_client_app.client.leniency import Repairer, notifications
 from mcp_client_app.client.negotiation import NOT_MODERN
-from mcp_client_app.client.rpc_messages import TypedMessage, is_answer, typed_message
+from mcp_client_app.client.rpc_messages import TypedMessage, is_answer, is_batch, named_id, typed_message
+from mcp_client_app.client.stock_stream import WriteStream
 from mcp_client_app.exceptions import (
     ConnectionLostError,
     MCPClientError,
@@ -150,7 +151,7 @@ class StockTransport:
 
     # The SDK's Transport protocol ------------------------------------------------------
 
-    async def __aenter__(self) -> tuple[Messages, _WriteStream]:
+    async def __aenter__(self) -> tuple[Messages, WriteStream]:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 await self._start(stack)
@@ -159,7 +160,7 @@ class StockTransport:
             self._messages.close()
             self._inbox.close()
             raise
-        return self._messages, _WriteStream(self)
+        return self._messages, WriteStream(self.send)
 
     async def __aexit__(
         self,
@@ -224,16 +225,28 @@ class StockTransport:
         """Route one decoded message. Never raises: a bad message costs itself only."""
         if self.trace is not None:
             self.trace("<-", message)
-        if is_answer(message):
+        if is_batch(message):
+            for item in message:
+                self._receive(item)
+        elif is_answer(message):
             self._answered(message, size)
-        elif (typed := typed_message(message)) is not None:
-            self._deliver(typed)
-        else:
+        elif (typed := typed_message(message)) is None:
             self._note_noise(f"not a JSON-RPC message: {str(message)[:4000]}")
+        elif isinstance(typed, JSONRPCNotification) and typed.method in notifications.KNOWN:
+            self._notified(typed)
+        else:
+            self._deliver(typed)
+
+    def _notified(self, message: JSONRPCNotification) -> None:
+        params = notifications.notification(message.method, message.params)
+        if params is None:
+            self._note_noise(f"a malformed notification {message.method!r}")
+        else:
+            self._deliver(JSONRPCNotification(jsonrpc="2.0", method=message.method, params=params))
 
     def _answered(self, message: dict[str, Any], size: int) -> None:
-        if as_request_id(message.get("id")) is not None:
-            request = self._open_request(message["id"])
+        if (request_id := named_id(message)) is not None:
+            request = self._open.get(request_id)
         else:
             request = self._only_one_waiting() if "error" in message else None
         if request is None:
@@ -317,7 +330,7 @@ class StockTransport:
         self._inbox.close()
 
     def withdraw(self, exchange: Exchange) -> None:
-        """Send nothing more of a request whose call has ended, though tasks of the SDK's may still hold it."""
+        """Send nothing more of a request whose call has ended, though the SDK's tasks may still hold it."""
         exchange.withdrawn = True
         for request in [each for each in self._open.values() if each.exchange is exchange]:
             self._take(request.request_id)
@@ -363,30 +376,6 @@ class StockTransport:
         self.noise_count += 1
         self.noise_last = self._redact(text)[:200]  # in this order: half a secret would not be known as one
         logger.debug("Noise from %r: %s", self.server, self.noise_last)
-
-
-class _WriteStream:
-    """The stream that the SDK's dispatcher writes to. Closing it closes nothing: the owner does that."""
-
-    def __init__(self, transport: StockTransport) -> None:
-        self._transport = transport
-
-    async def send(self, item: SessionMessage, /) -> None:
-        await self._transport.send(item)
-
-    async def aclose(self) -> None:
-        """Do nothing."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return None
 
 
 def _tells_the_era(error: MCPClientError) -> bool:

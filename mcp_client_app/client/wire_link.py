@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import subprocess
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -20,6 +19,7 @@ from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.link import Diagnostics, LinkContext
 from mcp_client_app.client.process import ChildProcess, spawn
 from mcp_client_app.client.session_link import SessionLink
+from mcp_client_app.client.stdio_channel import StdioChannel
 from mcp_client_app.exceptions import ConfigurationError, MCPClientError
 
 __all__ = ["WireLink", "start_child"]
@@ -85,7 +85,13 @@ class WireLink(SessionLink):
         self._repairer = Repairer(context.spec.name, context.spec.strict)
         self._wire: Wire | None = None
         self._child: ChildProcess | None = None
-        self._stderr: deque[str] = deque()
+        self._channel: StdioChannel | None = None
+        """The pipes of the server's process."""
+
+    @property
+    def is_down(self) -> bool:
+        # Whoever tries again at once, in the very step in which the wire failed, must not find the link up.
+        return super().is_down or (self._wire is not None and self._wire.closed.done())
 
     async def open(self) -> None:
         await super().open()
@@ -104,6 +110,9 @@ class WireLink(SessionLink):
         child = self._child = await start_child(self.context)
         stack.push_async_callback(self._end, child)
         return child
+
+    def _took_probe(self) -> bool:
+        return self._channel is None or self._channel.input_taken
 
     async def _end(self, child: ChildProcess) -> None:
         limit = self.context.spec.shutdown_timeout
@@ -141,7 +150,7 @@ class WireLink(SessionLink):
         return Diagnostics(
             pid=child.pid if child is not None else None,
             exit_code=child.exit_code if child is not None else None,
-            stderr_tail=tuple(self._stderr),
+            stderr_tail=tuple(self._channel.stderr_tail) if self._channel is not None else (),
             noise_count=wire.noise_count,
             noise_last=wire.noise_last,
             dropped=wire.dropped_notifications,

@@ -35,7 +35,7 @@ class Heard:
         return ChannelEvents(
             message=lambda message, size: self._note(self.messages, message),
             oversized=lambda line: self._note(self.oversized, line),
-            garbage=lambda text: self._note(self.garbage, text),
+            garbage=lambda text, _: self._note(self.garbage, text),
             stderr=lambda line: self._note(self.stderr, line),
             down=self.down.set_result,
         )

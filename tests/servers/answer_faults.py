@@ -175,6 +175,15 @@ def _collect_replies(peer: Peer, value: str, message: Message) -> bool:
     return True
 
 
+@scenario(ON_MESSAGE, "answers a call with its argument `lines`, byte for byte; `<id>` is the call's id")
+def as_told(peer: Peer, value: str, message: Message) -> bool:
+    if not is_call(message) or "lines" not in message["params"].get("arguments", {}):
+        return False
+    for line in message["params"]["arguments"]["lines"]:
+        peer.wire.write(line.replace("<id>", str(message["id"])).encode("latin-1") + b"\n")
+    return True
+
+
 def _cursor(message: Message) -> Any:
     return (message.get("params") or {}).get("cursor")
 
