@@ -38,6 +38,8 @@ LINKS = ("own", "stock")
 OUT_OF_SCOPE = "auth/"
 EXTRA = ("json-schema-2020-12-preservation",)
 """Not scored, because it came after the requirements were frozen; held all the same."""
+TIMED = {"sse-retry": 3}
+"""Scenarios that measure time, to a fraction of a second, and how often a busy machine may try."""
 SECONDS = 60
 BAD = ("FAILURE", "WARNING")
 
@@ -132,8 +134,11 @@ def outcomes(wanted: list[Run], verbose: bool) -> Iterator[tuple[Run, Outcome]]:
         }
         migrated = migrate(site, environment)
         for run in wanted:
-            shutil.copy(migrated, site / "site.sqlite3")
-            outcome = carry_out(run, site, environment)
+            for _ in range(TIMED.get(run.scenario, 1)):
+                shutil.copy(migrated, site / "site.sqlite3")
+                outcome = carry_out(run, site, environment)
+                if not outcome.problems:
+                    break
             mark = "ok  " if not outcome.problems else "FAIL"
             print(f"{mark} {run!s:62} {outcome.passed:3} checks {outcome.seconds:5.1f} s", flush=True)
             for problem in outcome.problems:

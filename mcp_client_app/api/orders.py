@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from mcp_client_app import json_codec, services
 from mcp_client_app.api.errors import Answer, answer_to
 from mcp_client_app.api.serializers.calls import ToolResultSerializer
-from mcp_client_app.datatypes import Progress, ToolResult
+from mcp_client_app.datatypes import Progress, ToolResult, defer_input
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import CallReceipt
 from mcp_client_app.models.calls import new_correlation_id
@@ -65,7 +65,7 @@ class ToolCallOrder:
 
     user: Any
     call: dict[str, Any]
-    """What the services want to know: name, arguments, server, timeout."""
+    """What is asked for: name, arguments, server, timeout, what input is accepted or given."""
     correlation_id: str
     receipt: CallReceipt | None = None
 
@@ -111,7 +111,7 @@ class ToolCallOrder:
         """Make the call and report its progress: the server's time limit holds, not the request's."""
         try:
             result = await services.acall_tool(
-                **self.call,
+                **self._wanted(),
                 user=self.user,
                 on_progress=on_progress,
                 correlation_id=self.correlation_id,
@@ -125,11 +125,17 @@ class ToolCallOrder:
         return "result", await sync_to_async(self._succeeded)(result)
 
     def _limited(self, seconds: float | None) -> dict[str, Any]:
-        call = self.call
+        call = self._wanted()
         limit = services.call_limit(
             seconds, timeout=call.get("timeout"), server=call.get("server"), tool=call["name"]
         )
         return {**call, "timeout": limit}
+
+    def _wanted(self) -> dict[str, Any]:
+        """Return what the services want to know. What the server asks for is asked of the client."""
+        kinds = self.call.get("accept_input") or ()
+        others = {name: value for name, value in self.call.items() if name != "accept_input"}
+        return {**others, "on_input": dict.fromkeys(kinds, defer_input)}
 
     def _succeeded(self, result: ToolResult) -> dict[str, Any]:
         body = dict(ToolResultSerializer(result, context={"correlation_id": self.correlation_id}).data)

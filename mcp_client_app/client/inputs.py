@@ -58,7 +58,8 @@ def read_requests(
         ProtocolError: It cannot be read, or cannot be gone on from.
     """
     asked, state = result.get("inputRequests"), result.get("requestState")
-    if not isinstance(asked, Mapping | None) or not isinstance(state, str | None) or not (asked or state):
+    is_sound = isinstance(asked, Mapping | None) and isinstance(state, str | None)
+    if not is_sound or (not asked and state is None):
         raise ProtocolError(
             f"The server {server!r} asks for input without saying what for, or how to go on.", server=server
         )

@@ -14,7 +14,16 @@ from typing import Any, TypeVar
 from asgiref.sync import sync_to_async
 
 from mcp_client_app.client.loop import forbid_running_loop
-from mcp_client_app.datatypes import Completion, Progress, PromptResult, ResourceResult, ToolInfo, ToolResult
+from mcp_client_app.datatypes import (
+    Completion,
+    InputAnswer,
+    InputHandler,
+    Progress,
+    PromptResult,
+    ResourceResult,
+    ToolInfo,
+    ToolResult,
+)
 from mcp_client_app.exceptions import MCPClientError, ToolError
 from mcp_client_app.models.calls import new_correlation_id
 from mcp_client_app.naming import split_public_name
@@ -48,6 +57,9 @@ def call_tool(
     agent: str = "",
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
+    on_input: Mapping[str, InputHandler] | None = None,
+    input_responses: Mapping[str, InputAnswer | Mapping[str, Any]] | None = None,
+    request_state: str | None = None,
     raise_on_error: bool = False,
     correlation_id: str | None = None,
 ) -> ToolResult:
@@ -61,6 +73,9 @@ def call_tool(
         agent: The name of the agent that calls, for the audit.
         timeout: Seconds for everything; None = the server's limit, 0 = no limit.
         on_progress: Called with each ``Progress``, in this thread.
+        on_input: Handlers of what the server asks for, by kind, called in this thread.
+        input_responses: Answers to what an earlier call ended with, by key; they are not written down.
+        request_state: The state that came with it.
         raise_on_error: Raise ``ToolError`` if the tool reports a failure.
         correlation_id: Ties the audit row to a request of yours; at most 64 characters.
 
@@ -73,7 +88,14 @@ def call_tool(
     def call() -> ToolResult:
         require(user, CALL, server=server)
         result: ToolResult = get_mcp_manager().call_tool(
-            name, arguments, server=server, timeout=timeout, on_progress=on_progress
+            name,
+            arguments,
+            server=server,
+            timeout=timeout,
+            on_progress=on_progress,
+            on_input=on_input,
+            input_responses=input_responses,
+            request_state=request_state,
         )
         return result
 
@@ -89,16 +111,26 @@ async def acall_tool(
     agent: str = "",
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
+    on_input: Mapping[str, InputHandler] | None = None,
+    input_responses: Mapping[str, InputAnswer | Mapping[str, Any]] | None = None,
+    request_state: str | None = None,
     raise_on_error: bool = False,
     correlation_id: str | None = None,
 ) -> ToolResult:
-    """Async twin of ``call_tool``; ``on_progress`` may be a coroutine function."""
+    """Async twin of ``call_tool``; ``on_progress`` and ``on_input`` may be coroutine functions."""
     record = _record("tool", name, server, user, agent, arguments, correlation_id)
 
     async def call() -> ToolResult:
         await sync_to_async(require)(user, CALL, server=server)
         result: ToolResult = await get_mcp_manager().acall_tool(
-            name, arguments, server=server, timeout=timeout, on_progress=on_progress
+            name,
+            arguments,
+            server=server,
+            timeout=timeout,
+            on_progress=on_progress,
+            on_input=on_input,
+            input_responses=input_responses,
+            request_state=request_state,
         )
         return result
 

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from mcp_client_app.api.serializers.servers import SecondsField
+from mcp_client_app.datatypes import InputKind
 from mcp_client_app.models import ToolCall
 from mcp_client_app.models.receipts import MAX_KEY
 
@@ -57,6 +58,25 @@ class ToolCallRequestSerializer(serializers.Serializer[Any]):
     arguments = serializers.DictField(required=False, help_text="What the tool's input schema asks for.")
     server = _server(required=False, allow_null=True)
     timeout = _timeout()
+    accept_input = serializers.ListField(
+        child=serializers.ChoiceField(choices=[kind.value for kind in InputKind]),
+        required=False,
+        help_text="What the server may ask for. It is asked of you: the call is then answered with "
+        "`input_required` and what it needs.",
+    )
+    input_responses = serializers.DictField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="Answers to the `input_requests` of an earlier answer, by the same keys: the call goes on.",
+    )
+    request_state = serializers.CharField(
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        max_length=1_000_000,
+        trim_whitespace=False,
+        help_text="From the same earlier answer, unchanged.",
+    )
     idempotency_key = serializers.CharField(
         required=False,
         allow_null=True,
