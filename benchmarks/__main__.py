@@ -12,14 +12,13 @@ from benchmarks import machine, report
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Figures
 from benchmarks.places import RESULTS
-from benchmarks.suites import calls, connecting
+from benchmarks.suites import calls, connecting, crowd, listing, results
 from benchmarks.suites.options import Options, say
 from benchmarks.targets import judge
 from benchmarks.variants import VARIANTS, chosen
 
 SUITES: dict[str, Callable[[Options, Figures], None]] = {
-    calls.SUITE: calls.run,
-    connecting.SUITE: connecting.run,
+    suite.SUITE: suite.run for suite in (calls, crowd, connecting, listing, results)
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.figures import Figures, Key
 from benchmarks.targets import Outcome
-from benchmarks.variants import BASELINE
+from benchmarks.variants import baseline_of
 
 __all__ = ["as_json", "markdown", "text"]
 
@@ -113,4 +113,4 @@ def _cell(figures: Figures, key: Key) -> str:
 
 
 def _base(key: Key) -> Key:
-    return Key(key.suite, key.case, BASELINE, key.metric)
+    return Key(key.suite, key.case, baseline_of(key.suite), key.metric)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.figures import Figures, Key
-from benchmarks.variants import BASELINE
+from benchmarks.variants import baseline_of
 
 __all__ = ["TARGETS", "Outcome", "Target", "judge"]
 
@@ -72,7 +72,9 @@ def judge(figures: Figures) -> list[Outcome]:
     outcomes = []
     for target in TARGETS:
         key = target.key
-        measured = figures.ratio(key, target.base or Key(key.suite, key.case, BASELINE, key.metric))
+        measured = figures.ratio(
+            key, target.base or Key(key.suite, key.case, baseline_of(key.suite), key.metric)
+        )
         met = None
         if measured is not None:
             met = measured >= target.limit if target.at_least else measured <= target.limit

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["BASELINE", "LEGACY", "LEVELS", "MODERN", "PEERS", "VARIANTS", "Variant", "chosen"]
+__all__ = ["BASELINE", "LEGACY", "LEVELS", "MODERN", "PEERS", "VARIANTS", "Variant", "baseline_of", "chosen"]
 
 BASELINE = "sdk"
 LEVELS = (1, 8, 10, 32, 50, 100)
 """How many callers at once; the baseline is measured at each, everybody else at some."""
+BASELINES = {"crowd": "one server", "rest": "no-op", "audit": "off"}
+"""Of the suites that are not compared with the SDK."""
 THREADS = (1, 8, 32, 100)
 COROUTINES = (1, 10, 50, 100)
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -41,7 +43,7 @@ PEERS = (
         "openai-agents' MCP server",
         "openai_agents",
         environment="openai-agents",
-        eras=(LEGACY,),
+        eras=(MODERN,),  # it takes the newer one that it finds
         extra=True,
     ),
     Variant(
@@ -50,7 +52,7 @@ PEERS = (
         "langchain_adapters",
         levels=(1, 10),
         environment="langchain-mcp-adapters",
-        eras=(LEGACY,),
+        eras=(LEGACY,),  # built on the SDK before 2.0
         extra=True,
         per_call=True,
     ),
@@ -69,6 +71,11 @@ VARIANTS = (
     Variant("ours-sync-uvloop", "ours with uvloop, threads", "ours", ("sync", "uvloop"), THREADS, extra=True),
     *PEERS,
 )
+
+
+def baseline_of(suite: str) -> str:
+    """Return whom the figures of a suite are compared with."""
+    return BASELINES.get(suite, BASELINE)
 
 
 def chosen(names: Sequence[str] | None, *, quick: bool) -> list[Variant]:

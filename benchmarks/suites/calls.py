@@ -53,8 +53,8 @@ class Case:
 
 CASES = (
     *(Case(transport, era) for transport in ("stdio", "http-json", "http-sse") for era in (MODERN, LEGACY)),
-    Case("stdio", LEGACY, "sdk"),
-    Case("http-sse", LEGACY, "sdk"),
+    Case("stdio", MODERN, "sdk"),
+    Case("http-sse", MODERN, "sdk"),
 )
 
 

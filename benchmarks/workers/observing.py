@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.workers.protocol import cpu_seconds
 
-__all__ = ["Growth", "Stall", "Toll", "memory_kib", "watched"]
+__all__ = ["Growth", "Peak", "Stall", "Toll", "memory_kib", "watched"]
 
 TICK = 0.001
 PROC = Path("/proc/self")
@@ -103,6 +103,29 @@ def memory_kib() -> float:
     with contextlib.suppress(OSError):
         for line in (PROC / "smaps_rollup").read_text().splitlines():
             if line.startswith("Private_Dirty:"):
+                return float(line.split()[1])
+    return 0.0
+
+
+class Peak:
+    """The most memory that was resident at once, beyond what is at its making."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        with contextlib.suppress(OSError):
+            (PROC / "clear_refs").write_text("5")  # forgets the peak so far
+        self._before = _status("VmRSS")
+
+    @property
+    def mib(self) -> float:
+        """In MiB."""
+        return max(0.0, _status("VmHWM") - self._before) / 1024
+
+
+def _status(name: str) -> float:
+    with contextlib.suppress(OSError):
+        for line in (PROC / "status").read_text().splitlines():
+            if line.startswith(f"{name}:"):
                 return float(line.split()[1])
     return 0.0
 

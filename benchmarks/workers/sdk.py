@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import PaginatedRequestParams
+from mcp.types import PaginatedRequestParams, Tool
 
 from benchmarks.workers.coroutines import Call, serve
 from benchmarks.workers.protocol import Target
@@ -28,15 +28,16 @@ async def open_session(target: Target) -> AsyncIterator[ClientSession]:
         yield session
 
 
-async def list_all(session: ClientSession) -> int:
+async def list_all(session: ClientSession) -> list[Tool]:
     """Page through the tools; a session that has not does so before each call of a tool it never saw."""
-    count, cursor = 0, None
+    tools: list[Tool] = []
+    cursor = None
     while True:
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        count += len(page.tools)
+        tools += page.tools
         cursor = page.next_cursor
         if cursor is None:
-            return count
+            return tools
 
 
 @asynccontextmanager
