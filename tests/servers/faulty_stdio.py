@@ -19,6 +19,7 @@ if not __package__:  # run as a script: make the package ``tests`` importable fr
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from tests.servers import answer_faults as answer_faults  # registers its scenarios
+from tests.servers import input_scripts as input_scripts
 from tests.servers import payloads, process_faults, scenarios
 from tests.servers.wire import STDERR, Wire
 
