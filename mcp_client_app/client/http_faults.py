@@ -37,8 +37,9 @@ _MAY_HAVE_RUN = frozenset({408, 409, 499})
 _PASSING = frozenset({408, 409, 425, 429})
 _NO_SUCH_SESSION = re.compile(
     r"(?i)\b(?:session(?: id)?\b.{0,30}\b(?:not found|unknown|expired|invalid|terminated|does not exist)"
-    r"|(?:unknown|expired|invalid|no valid|no such) session)\b"
+    r"|(?:unknown|expired|invalid|missing|no valid|no such) (?:mcp-)?session|server not initiali[sz]ed)\b"
 )
+_NO_SUCH_VERSION = re.compile(r"(?i)\bunsupported protocol version\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +80,28 @@ class Refusal:
             return message
         return None
 
+    @property
+    def asks_for_handshake(self) -> bool:
+        """Whether the server does not know us: another one than we have been connected to."""
+        text = self._text[:1000]
+        return self.status == 400 and bool(_NO_SUCH_SESSION.search(text) or _NO_SUCH_VERSION.search(text))
+
     def ends_session(self, request_id: object = None) -> bool:
         """Say whether this means, to a request that named a session, that the session is gone."""
-        if self.status not in (400, 404):
+        if self.status == 400:
+            return _NO_SUCH_SESSION.search(self._text[:1000]) is not None
+        if self.status not in (404, 410):
             return False
         message = self.rpc_error
-        if self.status == 404:
-            answers = message is not None and request_id is not None and message.get("id") == request_id
-            return not (answers and message is not None and message["error"].get("code") == METHOD_NOT_FOUND)
-        text = str(message["error"].get("message", "")) if message else self.body.decode("utf-8", "replace")
-        return _NO_SUCH_SESSION.search(text[:1000]) is not None
+        answers = message is not None and request_id is not None and message.get("id") == request_id
+        return not (answers and message is not None and message["error"].get("code") == METHOD_NOT_FOUND)
+
+    @property
+    def _text(self) -> str:
+        message = self.rpc_error
+        if message is not None:
+            return str(message["error"].get("message", ""))
+        return self.body.decode("utf-8", "replace")
 
 
 class FaultReader:

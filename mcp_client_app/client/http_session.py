@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from mcp_client_app.client.http_faults import Refusal
 from mcp_client_app.datatypes import StrictOptions
 from mcp_client_app.exceptions import ProtocolError
 
@@ -17,6 +18,7 @@ EVENT_STREAM = "text/event-stream"
 PROTOCOL_VERSION = "mcp-protocol-version"
 SESSION_ID = "mcp-session-id"
 
+_OPENING = ("initialize", "server/discover")
 _VISIBLE = re.compile(r"[\x21-\x7e]+\Z")
 
 
@@ -70,6 +72,17 @@ class HttpSession:
         if self.version is not None:
             headers[PROTOCOL_VERSION] = self.version
         return headers
+
+    def ended_by(self, refusal: Refusal, method: str = "", request_id: object = None) -> bool:
+        """Say whether the answer to a request of the session means that the server knows us no more.
+
+        Without a session id it is then another server, or one of another version, that came in its place.
+        """
+        if method in _OPENING:
+            return False
+        if self.session_id is not None:
+            return refusal.ends_session(request_id)
+        return refusal.asks_for_handshake
 
     def redact(self, text: str) -> str:
         """Take the session id out of a text."""

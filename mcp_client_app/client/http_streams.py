@@ -139,7 +139,7 @@ class ServerStream:
         return StreamEnd.BROKEN, got_events
 
     def _judge(self, refusal: Refusal) -> StreamEnd:
-        if self._was_open and self._session.session_id is not None and refusal.ends_session():
+        if self._was_open and self._session.ended_by(refusal):
             return StreamEnd.SESSION_LOST
         if not refusal.is_final and refusal.status != 501:
             return StreamEnd.BROKEN

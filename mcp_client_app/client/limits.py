@@ -50,9 +50,10 @@ def _fit(block: Block, room: int) -> Block:
     if size <= room:
         return block
     if block.get("type") == "text":
-        data = str(block["text"]).encode("utf-8", "surrogatepass")
-        text = data[:room].decode("utf-8", "ignore")
-        return {**block, "text": f"{text}\n[cut: {len(data) - len(text.encode())} more bytes]"}
+        # No more is encoded than could fit: what is left out may be much larger.
+        kept = str(block["text"])[:room].encode("utf-8", "surrogatepass")[:room]
+        text = kept.decode("utf-8", "ignore")
+        return {**block, "text": f"{text}\n[cut: {size - len(text.encode())} more bytes]"}
     inner = block.get("resource")
     if isinstance(inner, Mapping) and "text" in inner:
         fitted = _fit({"type": "text", "text": inner["text"]}, room)
@@ -67,4 +68,8 @@ def _size(block: Block) -> int:
     parts = [block.get("text"), block.get("data")]
     if isinstance(inner, Mapping):
         parts += [inner.get("text"), inner.get("blob")]
-    return sum(len(part.encode("utf-8", "surrogatepass")) for part in parts if isinstance(part, str))
+    return sum(_bytes_of(part) for part in parts if isinstance(part, str))
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

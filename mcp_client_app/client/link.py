@@ -103,6 +103,11 @@ class Link(abc.ABC):
         self.repairs: list[str] = []
         """What was mended in the handshake."""
 
+    @property
+    def is_down(self) -> bool:
+        """Whether nothing can be sent any more; may be so a moment before ``closed`` is done."""
+        return self.closed.done()
+
     @abc.abstractmethod
     async def open(self) -> None:
         """Connect and negotiate; sets ``handshake``.

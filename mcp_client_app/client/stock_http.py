@@ -210,7 +210,7 @@ class StreamableTransport(StockTransport):
         return None
 
     def _take_refusal(self, refusal: Refusal, request: OpenRequest) -> None:
-        if self._session.session_id is not None and refusal.ends_session(request.request_id):
+        if self._session.ended_by(refusal, request.method, request.request_id):
             request.exchange.sent = False  # a session that is gone carries nothing out
             self._lose_session(refusal.status)
             return
@@ -261,7 +261,7 @@ class StreamableTransport(StockTransport):
                         chunks = self._events_for(request, response)
                         return event_stream(AdaptedBody(chunks, stack.pop_all()))
                     refusal = await read_refusal(response)
-                if self._session.session_id is not None and refusal.ends_session():
+                if self._session.ended_by(refusal):
                     self._lose_session(refusal.status)  # the request itself may have run
                 is_hopeless = refusal.is_final
             except (TransportError, ServerUnavailableError) as error:
@@ -308,7 +308,7 @@ class StreamableTransport(StockTransport):
                     response.finish()
                     return
                 refusal = await read_refusal(response)
-            if self._session.session_id is not None and refusal.ends_session():
+            if self._session.ended_by(refusal):
                 self._lose_session(refusal.status)
             raise self._faults.fault(refusal)
         except MCPClientError as error:

@@ -233,7 +233,7 @@ class HttpDispatcher(BaseDispatcher):
                 ) as response:
                     if response.status >= 300:
                         refusal = await read_refusal(response)
-                        if self._session.session_id is not None and refusal.ends_session():
+                        if self._session.ended_by(refusal):
                             self._lose_session(refusal.status)  # the request itself may have run
                             return
                         if refusal.is_final:
@@ -250,7 +250,7 @@ class HttpDispatcher(BaseDispatcher):
 
     def _take_refusal(self, refusal: Refusal, pending: Pending) -> None:
         """Settle or raise what an answer without success means."""
-        if self._session.session_id is not None and refusal.ends_session(pending.request_id):
+        if self._session.ended_by(refusal, pending.method, pending.request_id):
             pending.exchange.sent = False  # a session that is gone carries nothing out
             self._lose_session(refusal.status)
             return
@@ -305,7 +305,7 @@ class HttpDispatcher(BaseDispatcher):
                 response.finish()
                 return
             refusal = await read_refusal(response)
-        if self._session.session_id is not None and refusal.ends_session():
+        if self._session.ended_by(refusal):
             self._lose_session(refusal.status)
         raise self._faults.fault(refusal)
 

@@ -13,9 +13,11 @@ from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.client.observers import Observer
 from mcp_client_app.client.sources import StaticSource
 from mcp_client_app.datatypes import ManagerOptions, ServerSpec
+from tests.client.http_peers import HttpPeer
 from tests.client.peers import Peer, Recorder
 
 MakePeer = Callable[..., Peer]
+MakeHttpPeer = Callable[..., HttpPeer]
 MakeManager = Callable[..., MCPClientManager]
 
 
@@ -31,6 +33,20 @@ def peer(tmp_path: Path) -> Iterator[MakePeer]:
     yield make
     for each in made:
         each.tap.close()
+
+
+@pytest.fixture
+def http_peer() -> Iterator[MakeHttpPeer]:
+    """Make raw HTTP peers; given are fields of the spec: ``http_peer(call_timeout=1).start("hang")``."""
+    made: list[HttpPeer] = []
+
+    def make(**spec: Any) -> HttpPeer:
+        made.append(HttpPeer(**spec))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
 
 
 @pytest.fixture

@@ -104,6 +104,10 @@ def test_other_bodies_are_no_json_rpc_errors(body: bytes) -> None:
         Refusal(400, body=rpc_error(-32600, "Unknown session")),
         Refusal(400, body=b"Session abc has expired"),
         Refusal(400, body=rpc_error(-32000, "Invalid session")),
+        Refusal(400, body=rpc_error(-32000, "Bad Request: Server not initialized")),
+        Refusal(400, body=b"Invalid or missing session ID"),
+        Refusal(400, body=rpc_error(-32600, "Bad Request: Missing Mcp-Session-Id header")),
+        Refusal(410),
     ],
 )
 def test_a_session_that_is_gone_is_recognised(refusal: Refusal) -> None:
@@ -116,6 +120,7 @@ def test_a_session_that_is_gone_is_recognised(refusal: Refusal) -> None:
         Refusal(404, body=rpc_error(-32601, "Method not found", 5)),
         Refusal(400),
         Refusal(400, body=rpc_error(-32602, "Unknown tool: session_report")),
+        Refusal(400, body=rpc_error(-32603, "The database is not initialized")),
         Refusal(400, body=rpc_error(-32600, "Bad Request: Unsupported protocol version")),
         Refusal(500, body=rpc_error(-32600, "Session not found")),
         Refusal(405),

@@ -20,11 +20,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
+from tests.servers import payloads
 from tests.servers.http_wire import Reply, Request, read_request
 
 Handler = Callable[["FaultyHttp", Request, Reply], Awaitable[None]]
 
 SESSION = "session-7f3a91c2"
+INFO = {"name": "faulty-http", "version": "1"}
+LISTEN = "subscriptions/listen"
 CALL = "tools/call"
 
 _SCENARIOS: dict[str, dict[str, Handler]] = {"plain": {}}
@@ -41,11 +44,23 @@ def scenario(name: str, on: str = CALL) -> Callable[[Handler], Handler]:
 
 
 class FaultyHttp:
-    """The server: a scenario, options that the scenario reads, and a log of all requests."""
+    """The server: a scenario, options that the scenario reads, and a log of all requests.
 
-    def __init__(self, scenario: str = "plain", *, tls: ssl.SSLContext | None = None, **options: Any) -> None:
+    Whatever the scenario, ``modern`` makes it a server of 2026-07-28, and ``sessions`` one that knows
+    only the session (of this name) that it gave itself: others get a 404, or the status ``forgets``.
+    """
+
+    def __init__(
+        self,
+        scenario: str = "plain",
+        *,
+        tls: ssl.SSLContext | None = None,
+        port: int = 0,
+        **options: Any,
+    ) -> None:
         self._handlers = _SCENARIOS[scenario]
         self._tls = tls
+        self.port = port
         self.options = options
         self.requests: list[Request] = []
         self.connections = 0
@@ -57,14 +72,16 @@ class FaultyHttp:
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: list[Reply] = []
         self._streams = 0
+        self._ended = False
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
-        self.port: int = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, ssl=self._tls)
+        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
+        self._ended = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -107,6 +124,9 @@ class FaultyHttp:
             self._news.notify_all()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._ended:  # accepted in the very moment of the end
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -128,7 +148,7 @@ class FaultyHttp:
             async with self._news:
                 self._news.notify_all()
             reply = Reply(writer)
-            handler = self._handlers.get(request.rpc_method) or self._handlers.get(request.method) or plain
+            handler = self._handler_for(request)
             handling = asyncio.ensure_future(handler(self, request, reply))
             reading = asyncio.ensure_future(reader.read(1))
             try:
@@ -148,6 +168,13 @@ class FaultyHttp:
                 return
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")  # for those who sent no HTTP, such as TLS
 
+    def _handler_for(self, request: Request) -> Handler:
+        session = self.options.get("sessions")
+        opens = request.rpc_method in ("initialize", "server/discover")
+        if session and not opens and request.headers.get("mcp-session-id") != session:
+            return forgotten
+        return self._handlers.get(request.rpc_method) or self._handlers.get(request.method) or plain
+
 
 def _came_early(reading: asyncio.Future[bytes]) -> bytes:
     """Return what the client sent before it had its answer; nothing if it has gone."""
@@ -157,8 +184,18 @@ def _came_early(reading: asyncio.Future[bytes]) -> bytes:
 
 
 def answer(request: Request, **result: Any) -> dict[str, Any]:
-    """Build the answer to a request."""
+    """Build the answer to a request, in the envelope of its era."""
+    if request.is_modern:
+        envelope: dict[str, Any] = {"resultType": "complete", "_meta": {payloads.META_SERVER: INFO}}
+        if request.rpc_method in ("tools/list", "server/discover"):
+            envelope |= {"ttlMs": 0, "cacheScope": "private"}
+        result = envelope | result
     return {"jsonrpc": "2.0", "id": request.rpc.get("id"), "result": result}
+
+
+def note(method: str, meta: dict[str, Any] | None = None, **params: Any) -> dict[str, Any]:
+    """Build a notification."""
+    return {"jsonrpc": "2.0", "method": method, "params": params | ({"_meta": meta} if meta else {})}
 
 
 def text(request: Request, said: str) -> dict[str, Any]:
@@ -171,14 +208,24 @@ async def plain(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     match request.rpc_method:
         case "initialize":
             version = request.rpc["params"]["protocolVersion"]
-            info = {"name": "faulty-http", "version": "1"}
-            session = {"mcp-session-id": SESSION} if peer.options.get("session", True) else {}
-            body = answer(request, protocolVersion=version, capabilities={"tools": {}}, serverInfo=info)
+            name = peer.options.get("sessions", SESSION)
+            session = {"mcp-session-id": name} if peer.options.get("session", True) else {}
+            body = answer(request, protocolVersion=version, capabilities={"tools": {}}, serverInfo=INFO)
             await reply.send(200, body, headers={**session, **peer.options.get("headers", {})})
+        case "server/discover" if peer.options.get("modern"):
+            offers = {"tools": {"listChanged": True}}
+            await reply.send(200, answer(request, supportedVersions=[payloads.MODERN], capabilities=offers))
+        case method if method == LISTEN and peer.options.get("modern"):
+            about = {payloads.META_SUBSCRIPTION: request.rpc["id"]}
+            wanted = request.rpc["params"].get("notifications", {})
+            await reply.stream()
+            await reply.event(note("notifications/subscriptions/acknowledged", about, notifications=wanted))
+            await peer.keep_stream(reply)
+            await peer.go_on.wait()
         case "tools/list":
-            await reply.send(
-                200, answer(request, tools=[{"name": "echo", "inputSchema": {"type": "object"}}])
-            )
+            names = peer.options.get("tools", ("echo",))
+            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+            await reply.send(200, answer(request, tools=tools))
         case "tools/call":
             await reply.send(200, text(request, str(request.rpc["params"].get("arguments", {}))))
         case "":
@@ -409,6 +456,12 @@ async def get_stream(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 
 
 # Sessions ----------------------------------------------------------------------------
+
+
+async def forgotten(peer: FaultyHttp, request: Request, reply: Reply) -> None:
+    """Refuse a session of an earlier life."""
+    error = {"code": -32600, "message": peer.options.get("message", "Session not found")}
+    await reply.send(peer.options.get("forgets", 404), {"jsonrpc": "2.0", "id": None, "error": error})
 
 
 @scenario("session_lost")

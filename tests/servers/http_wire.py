@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.servers.payloads import META_VERSION
+
 
 @dataclass(frozen=True)
 class Request:
@@ -29,6 +31,12 @@ class Request:
     @property
     def rpc_method(self) -> str:
         return str(self.rpc.get("method", ""))
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it bears the envelope of 2026-07-28."""
+        params = self.rpc.get("params")
+        return isinstance(params, dict) and META_VERSION in params.get("_meta", {})
 
 
 async def read_request(reader: asyncio.StreamReader, connection: int, early: bytes = b"") -> Request | None:
