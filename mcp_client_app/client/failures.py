@@ -10,12 +10,20 @@ import asyncio
 from collections.abc import Callable
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    REQUEST_TIMEOUT,
+    URL_ELICITATION_REQUIRED,
+)
 from pydantic import ValidationError
 
+from mcp_client_app.client.inputs import url_requests
 from mcp_client_app.client.redaction import redacted_value
 from mcp_client_app.exceptions import (
     ConnectionLostError,
+    InputRequiredError,
     InvalidArgumentsError,
     MCPClientError,
     ProtocolError,
@@ -126,6 +134,12 @@ def _from_rpc(
         return UnknownPromptError(text, server=server)
     if method in _WITH_ARGUMENTS and code == INVALID_PARAMS:
         return InvalidArgumentsError(text, server=server)
+    if code == URL_ELICITATION_REQUIRED and (asked := url_requests(error.error.data, server=server)):
+        return InputRequiredError(
+            f"The server {server!r} asks the user to visit a URL; call again after that.",
+            server=server,
+            requests=asked,
+        )
     return ProtocolError(text, server=server, rpc_code=code, data=redacted_value(error.error.data, redact))
 
 

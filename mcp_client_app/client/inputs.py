@@ -12,7 +12,7 @@ from mcp_client_app.datatypes import SHARED, InputAnswer, InputHandler, InputKin
 from mcp_client_app.exceptions import ConfigurationError, InvalidInputError, ProtocolError
 from mcp_client_app.json_schema import SchemaChecker
 
-__all__ = ["by_kind", "is_input_required", "read_requests", "wire_answer", "wire_responses"]
+__all__ = ["by_kind", "is_input_required", "read_requests", "url_requests", "wire_answer", "wire_responses"]
 
 ACTIONS = ("accept", "decline", "cancel")
 
@@ -77,6 +77,21 @@ def read_requests(
             )
         )
     return tuple(requests)
+
+
+def url_requests(data: Any, *, server: str) -> tuple[InputRequest, ...]:
+    """Return which URLs a server of 2025-11-25 wants to be visited before it takes a call that it refused."""
+    items = data.get("elicitations") if isinstance(data, Mapping) else None
+    return tuple(
+        InputRequest(
+            server=server,
+            kind=InputKind.ELICITATION,
+            key=str(item.get("elicitationId") or number),
+            params={"mode": "url", **item},
+        )
+        for number, item in enumerate(items if isinstance(items, list) else ())
+        if isinstance(item, Mapping) and isinstance(item.get("url"), str)
+    )
 
 
 def wire_answer(answer: InputAnswer) -> dict[str, Any] | None:

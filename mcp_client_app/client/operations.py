@@ -34,6 +34,7 @@ from mcp_client_app.datatypes import (
     ToolResult,
 )
 from mcp_client_app.exceptions import (
+    InputRequiredError,
     InvalidArgumentsError,
     MCPClientError,
     ProtocolError,
@@ -240,6 +241,9 @@ async def call_tool(
                 await rounds.go_on(first, send_with)
         except InvalidArgumentsError as error:
             error.tool, error.schema, error.arguments = tool.name, tool.input_schema, dict(arguments)
+            raise
+        except InputRequiredError as error:
+            error.tool = tool.name
             raise
     result = convert.tool_result(spec, tool.name, answer.result, answer.exchange, replayed=answer.replayed)
     catalogue = _known(pool, spec.name, principal)

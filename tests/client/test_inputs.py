@@ -604,3 +604,16 @@ def test_a_handler_that_is_too_slow_is_given_up(
     assert "could not be answered" in replies["elicitation/create"]["message"]
     assert "did not answer in time" in caplog.text
     assert cancelled.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_url_that_has_to_be_visited_first_is_told_and_not_opened(
+    manage: MakeManager, peer: MakePeer, link: str
+):
+    manager = manage(peer("srv", "needs_visit", mode="legacy", link=link))
+    with pytest.raises(InputRequiredError, match="visit a URL") as caught:
+        manager.call_tool("srv__echo", {"text": "x"})
+    (request,) = caught.value.requests
+    assert (request.mode, request.url, request.key) == ("url", "https://pay.test/?token=t", "e1")
+    assert (caught.value.tool, caught.value.request_state) == ("echo", None)
+    assert "pay.test" not in str(caught.value)

@@ -6,10 +6,12 @@ import json
 import os
 
 from tests.servers import payloads
-from tests.servers.scenarios import ON_MESSAGE, scenario
+from tests.servers.scenarios import NO_ANSWER, ON_MESSAGE, ON_RESULT, scenario
 
 TYPE_CHECKING = False  # as in ``typing``, which costs start-up time
 if TYPE_CHECKING:
+    from typing import Any
+
     from tests.servers.faulty_stdio import Message, Peer
 
 METHODS = ("tools/call", "prompts/get", "resources/read")
@@ -47,3 +49,18 @@ def asks(peer: Peer, value: str, message: Message) -> bool:
     else:
         peer.deliver(message, {"contents": [{"uri": params["uri"], "text": told}]})
     return True
+
+
+@scenario(ON_RESULT, "refuses every call until the user has visited a URL (2025-11-25)")
+def needs_visit(peer: Peer, value: str, message: Message, result: Any) -> Any:
+    if message["method"] != "tools/call":
+        return result
+    visit = {
+        "mode": "url",
+        "url": "https://pay.test/?token=t",
+        "elicitationId": "e1",
+        "message": "Pay first.",
+    }
+    error = {"code": -32042, "message": "Visit it.", "data": {"elicitations": [visit]}}
+    peer.reply(message, {"error": error})
+    return NO_ANSWER
