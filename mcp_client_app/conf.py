@@ -137,6 +137,10 @@ class AppSettings:
     """Write rows that say how this process's connections stand, for the admin and other processes."""
     AUDIT: bool = True
     """Write a row for each call."""
+    AUDIT_BATCH: bool = False
+    """Write these rows in batches, on a thread of ours, instead of each before its call returns."""
+    AUDIT_QUEUE_SIZE: Positive = 10_000
+    """Rows that may wait for that thread; beyond, calls write their own."""
     AUDIT_PAYLOADS: bool = False
     """Keep arguments and results in the audit row, redacted and cut."""
     AUDIT_PAYLOAD_SIZE: Count = 10_000

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from asgiref.sync import sync_to_async
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "aclose_mcp_manager",
+    "after_close",
     "close_mcp_manager",
     "get_mcp_manager",
     "set_mcp_manager",
@@ -29,6 +31,7 @@ __all__ = [
 
 _lock = threading.Lock()
 _manager: MCPClientManager | None = None
+_after_close: list[Callable[[], None]] = []
 row_source = RowSource()
 
 
@@ -62,14 +65,23 @@ def set_mcp_manager(manager: MCPClientManager | None) -> MCPClientManager | None
     return before
 
 
+def after_close(callback: Callable[[], None]) -> None:
+    """Have something done whenever the manager was closed, before ``close_mcp_manager`` returns."""
+    _after_close.append(callback)
+
+
 def close_mcp_manager() -> None:
-    """Close this process's manager, if there is one: connections, threads, processes.
+    """Close this process's manager, if there is one: connections, threads, processes; write what waits.
 
     Blocks until that is done. On an event loop await ``aclose_mcp_manager`` instead.
     """
     manager = set_mcp_manager(None)
-    if manager is not None:
-        manager.close()
+    try:
+        if manager is not None:
+            manager.close()
+    finally:
+        for callback in _after_close:
+            callback()
 
 
 async def aclose_mcp_manager() -> None:

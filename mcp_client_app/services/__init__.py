@@ -7,6 +7,7 @@ with what deadline, and what is written down. Every function has an async twin, 
 
 from __future__ import annotations
 
+from mcp_client_app.services.audit_rows import aflush_audit, flush_audit
 from mcp_client_app.services.calls import (
     acall_tool,
     acomplete,
@@ -71,11 +72,14 @@ from mcp_client_app.services.transfer import (
 )
 from mcp_client_app.services.twins import (
     aadd_server,
+    acall_limit,
+    aclaim_key,
     adisable_server,
     aenable_server,
     aexport_servers,
     aget_server,
     aimport_servers,
+    alast_known,
     alist_servers,
     aremove_server,
     asave_server,
@@ -88,7 +92,9 @@ __all__ = [
     "TestReport",
     "TestStep",
     "aadd_server",
+    "acall_limit",
     "acall_tool",
+    "aclaim_key",
     "acomplete",
     "aconnect",
     "aconnect_all",
@@ -98,9 +104,11 @@ __all__ = [
     "aenable_server",
     "aexport_servers",
     "afind_tool",
+    "aflush_audit",
     "aget_prompt",
     "aget_server",
     "aimport_servers",
+    "alast_known",
     "alist_prompts",
     "alist_resource_templates",
     "alist_resources",
@@ -129,6 +137,7 @@ __all__ = [
     "enable_server",
     "export_servers",
     "find_tool",
+    "flush_audit",
     "get_prompt",
     "get_server",
     "import_servers",

@@ -12,17 +12,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.utils import timezone
 
 from mcp_client_app import json_codec
 from mcp_client_app.conf import app_settings
-from mcp_client_app.exceptions import MCPClientError
+from mcp_client_app.exceptions import MCPClientError, PermissionDeniedError, ToolBlockedError
 from mcp_client_app.models import ToolCall
 from mcp_client_app.models.calls import new_correlation_id
 from mcp_client_app.runtime import started_manager
-from mcp_client_app.services.audit_rows import write_row
+from mcp_client_app.services.audit_rows import log_failure, write_row
 from mcp_client_app.services.redaction import redacted
 from mcp_client_app.signals import tool_called
 
@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 calls = logging.getLogger("mcp_client_app.calls")
 
 __all__ = ["CallRecord"]
+
+REFUSALS: Final = frozenset({PermissionDeniedError.code, ToolBlockedError.code})
+"""Outcomes whose rows do not wait for others: who was refused something is to be seen at once."""
 
 
 @dataclass
@@ -59,10 +62,7 @@ class CallRecord:
         duration = round((time.monotonic() - self._began) * 1000)
         self._log(code, duration)
         if app_settings.AUDIT:
-            try:
-                write_row(self._row(code, duration, result))
-            except Exception:
-                logger.exception("The audit row of a call of %r could not be written.", self.server)
+            self._write(code, duration, result)
         tool_called.send_robust(
             sender=ToolCall,
             server=self.server,
@@ -73,6 +73,17 @@ class CallRecord:
             user=self.user,
             correlation_id=self.correlation_id,
         )
+
+    def _write(self, code: str, duration: int, result: Any) -> None:
+        try:
+            row = self._row(code, duration, result)
+        except Exception:
+            logger.exception("The audit row of a call of %r could not be made.", self.server)
+            return
+        try:
+            write_row(row, at_once=code in REFUSALS)
+        except Exception as error:  # noqa: BLE001 - told; it never costs the call
+            log_failure(row, error)
 
     def _log(self, code: str, duration: int) -> None:
         calls.info(

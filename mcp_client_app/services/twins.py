@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from asgiref.sync import sync_to_async
 
-from mcp_client_app.services import servers, transfer
+from mcp_client_app.services import offers, receipts, servers, time_limits, transfer
 
 __all__ = [
     "aadd_server",
+    "acall_limit",
+    "aclaim_key",
     "adisable_server",
     "aenable_server",
     "aexport_servers",
     "aget_server",
     "aimport_servers",
+    "alast_known",
     "alist_servers",
     "aremove_server",
     "asave_server",
@@ -32,3 +35,7 @@ adisable_server = sync_to_async(servers.disable_server)
 aimport_servers = sync_to_async(transfer.import_servers)
 aexport_servers = sync_to_async(transfer.export_servers)
 async_servers = sync_to_async(transfer.sync_servers)
+
+alast_known = sync_to_async(offers.last_known)
+acall_limit = sync_to_async(time_limits.call_limit)
+aclaim_key = sync_to_async(receipts.claim_key)

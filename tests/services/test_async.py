@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from asgiref.sync import iscoroutinefunction
 from django.contrib.auth.models import User
 from django.http import HttpRequest, JsonResponse
 from django.test import AsyncClient, Client
@@ -19,6 +20,7 @@ from mcp.server.mcpserver import Context
 from mcp_client_app import services
 from mcp_client_app.exceptions import (
     AsyncContextError,
+    KeyReusedError,
     MCPClientError,
     PermissionDeniedError,
     ToolError,
@@ -46,18 +48,25 @@ async def async_view(request: HttpRequest) -> JsonResponse:
 urlpatterns = [path("sync/", sync_view), path("async/", async_view)]
 
 
-def test_twins_take_the_same_parameters():
-    functions = [name for name in services.__all__ if name[0].islower() and callable(getattr(services, name))]
-    # "async_servers" is the twin of "sync_servers".
-    sync = [name for name in functions if f"a{name}" in functions]
+FUNCTIONS = sorted(name for name in services.__all__ if not isinstance(getattr(services, name), type))
+IN_ASYNC_FORM = {name for name in FUNCTIONS if iscoroutinefunction(getattr(services, name))}
 
-    assert len(sync) >= 30
-    for name in sync:
-        twin: Any = getattr(services, f"a{name}")
-        target = getattr(twin, "func", twin)
-        assert list(inspect.signature(target).parameters) == list(
-            inspect.signature(getattr(services, name)).parameters
-        ), name
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in IN_ASYNC_FORM])
+def test_every_service_has_a_twin_that_takes_the_same_parameters(name):
+    assert f"a{name}" in IN_ASYNC_FORM
+
+    twin: Any = getattr(services, f"a{name}")
+    ours, theirs = (
+        inspect.signature(each).parameters for each in (getattr(services, name), getattr(twin, "func", twin))
+    )
+    assert list(ours) == list(theirs)
+    assert [each.default for each in ours.values()] == [each.default for each in theirs.values()]
+
+
+def test_every_async_form_is_a_twin():
+    assert {name.removeprefix("a") for name in IN_ASYNC_FORM} <= set(FUNCTIONS) - IN_ASYNC_FORM
+    assert len(IN_ASYNC_FORM) >= 33
 
 
 @pytest.mark.anyio
@@ -72,6 +81,8 @@ async def test_the_verbs_work_on_a_loop(the_shop, make_user):
     assert len((await services.alist_resources()).items) == 1
     assert len((await services.alist_resource_templates()).items) == 1
     assert len((await services.alist_prompts()).items) == 1
+    assert [prompt.name for prompt in await services.alast_known("prompts", "shop")] == ["greet"]
+    assert await services.acall_limit(5, server="shop") == 5
 
     kinds = [call.kind async for call in ToolCall.objects.order_by("pk")]
     assert kinds == ["tool", "resource", "prompt"]
@@ -93,6 +104,18 @@ async def test_permissions_hold_on_a_loop(the_shop):
         await services.acall_tool("price", {"article": "oak"}, user=user)
 
     assert (await ToolCall.objects.aget()).code == "permission_denied"
+    await close_connections()
+
+
+@pytest.mark.anyio
+async def test_a_key_is_claimed_on_a_loop():
+    user = await User.objects.acreate(username="ada")
+
+    receipt = await services.aclaim_key(user, "k", {"name": "x"})
+
+    assert (receipt.key, receipt.is_settled) == ("k", False)
+    with pytest.raises(KeyReusedError):
+        await services.aclaim_key(user, "k", {"name": "y"})
     await close_connections()
 
 

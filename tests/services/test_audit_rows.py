@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
-from django.test import TestCase
+from django.test import TestCase, override_settings
 
 from mcp_client_app import services
 from mcp_client_app.models import ServerConfig, ToolCall
@@ -42,17 +43,34 @@ def undone() -> Iterator[None]:
 
 @in_transactions
 @pytest.mark.usefixtures("the_shop")
-class TestTransactions:
-    def test_a_row_is_there_when_the_call_returns(self):
+def test_a_row_is_there_when_the_call_returns():
+    call()
+
+    assert list(ToolCall.objects.values_list("correlation_id", flat=True)) == ["hi"]
+
+
+@in_transactions
+@pytest.mark.usefixtures("the_shop")
+def test_a_row_is_there_after_a_commit():
+    with transaction.atomic():
         call()
 
-        assert list(ToolCall.objects.values_list("correlation_id", flat=True)) == ["hi"]
+    assert list(ToolCall.objects.values_list("correlation_id", flat=True)) == ["hi"]
+
+
+@in_transactions
+@pytest.mark.usefixtures("the_shop")
+@pytest.mark.parametrize("batch", [False, True], ids=["each", "in batches"])
+class TestTransactions:
+    @pytest.fixture(autouse=True)
+    def _batch(self, settings: Any, batch: bool) -> None:
+        settings.MCP_CLIENT_AUDIT_BATCH = batch
 
     def test_a_row_is_there_after_a_commit(self):
         with transaction.atomic():
             call()
 
-        assert list(ToolCall.objects.values_list("correlation_id", flat=True)) == ["hi"]
+        assert told() == ["hi"]
 
     def test_a_row_outlives_a_rollback(self):
         with undone():
@@ -98,8 +116,9 @@ class TestTransactions:
         user = make_user("call_tool")
         with transaction.atomic():
             locked = type(user).objects.select_for_update().get(pk=user.pk)
-            services.call_tool("shop__echo", {"text": "hi"}, user=locked)
+            services.call_tool("shop__echo", {"text": "hi"}, user=locked, correlation_id="hi")
 
+        assert told() == ["hi"]
         assert ToolCall.objects.get().user == user
 
     def test_a_user_of_a_transaction_that_was_rolled_back_is_told_by_name(self, make_user):
@@ -131,6 +150,7 @@ class TestTransactions:
         assert told() == ["hi"]
 
 
+@override_settings(MCP_CLIENT_AUDIT_BATCH=True)  # of no effect here
 class InsideTestCaseTests(MCPClientTestMixin, TestCase):
     def test_the_row_is_part_of_the_tests_transaction(self):
         self.add_mcp_server("shop", shop())

@@ -45,7 +45,7 @@ def run(*suites: str) -> None:
 
 
 def test_audit_rows_outlive_transactions_on_postgresql():
-    run("tests/services/test_audit_rows.py")
+    run("tests/services/test_audit_rows.py", "tests/services/test_audit_batches.py")
 
 
 @pytest.mark.slow
