@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.redaction import Redactor
 from mcp_client_app.client.rpc_messages import broken_answer_id, skipped_id
-from mcp_client_app.client.stdio_channel import ChannelEvents, Frame, StdioChannel, unreadable
+from mcp_client_app.client.stdio_channel import ChannelEvents, StdioChannel, unreadable
 from mcp_client_app.exceptions import ResultTooLargeError, TransportError
 
 __all__ = ["StdioDispatcher"]
@@ -53,23 +52,17 @@ class StdioDispatcher(BaseDispatcher):
         )
 
     async def _send_request(self, message: dict[str, Any], pending: Pending, opts: CallOptions) -> None:
-        frame = self.channel.write(message, pending.exchange)
-        if frame is not None:
-            await self._until_written(frame, pending)
+        self.channel.write(message, pending.exchange, gather=len(self._pending) > 1)
 
-    async def _until_written(self, frame: Frame, pending: Pending) -> None:
-        pending.exchange.write_blocked = True
-        waiting: set[asyncio.Future[Any]] = {frame.written, pending.future}  # the link may go down meanwhile
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            self.channel.take_back(frame)
+    def _give_up(self, pending: Pending, opts: CallOptions, reason: str) -> None:
+        writer = self.channel.writer
+        if writer.holds(pending.exchange):
+            writer.withdraw(pending.exchange)
             others = [item for item in self._pending.values() if item is not pending]
-            if all(item.exchange.write_blocked for item in others):
+            if writer.is_blocked and all(writer.holds(item.exchange) for item in others):
                 # Nobody waits for an answer that could still come: start afresh rather than stay stuck.
                 self.channel.detach("it does not read its input.")
-            raise
-        pending.exchange.write_blocked = False
+        super()._give_up(pending, opts, reason)
 
     async def _send_message(self, message: dict[str, Any], opts: CallOptions) -> None:
         self.channel.write_aside(message)

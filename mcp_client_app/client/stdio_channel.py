@@ -25,6 +25,7 @@ from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.framing import LineSplitter, Oversized
 from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.redaction import Redactor
+from mcp_client_app.client.stdio_writer import Frame, StdioWriter
 from mcp_client_app.exceptions import (
     ConnectionLostError,
     MCPClientError,
@@ -34,7 +35,7 @@ from mcp_client_app.exceptions import (
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["ChannelEvents", "Frame", "StdioChannel", "lost", "unreadable"]
+__all__ = ["ChannelEvents", "StdioChannel", "lost", "unreadable"]
 
 CHUNK = 262_144
 BIG_FRAME = 1_000_000
@@ -49,17 +50,6 @@ LAST_CHUNKS = 64
 """Reads of what a dead server has left in its pipe; a pipe holds a megabyte at most, by default."""
 LAST_WORDS = 0.5
 """Seconds that a dying server gets to hand over exit code and standard error."""
-
-
-@dataclass(slots=True, eq=False)
-class Frame:
-    """A message that the pipe did not take at once."""
-
-    data: memoryview
-    exchange: Exchange
-    written: asyncio.Future[None]
-    aside: bool = False
-    """Nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +106,7 @@ class StdioChannel:
         self._stdin, self._stdout, self._stderr = (
             pipe.fileno() for pipe in (child.stdin, child.stdout, child.stderr)
         )
-        self._outbox: deque[Frame] = deque()
-        self._writing = False
+        self.writer = StdioWriter(self._stdin, self._unread_input)
         self._lines: deque[bytes | Oversized] = deque()
         self._splitter = LineSplitter(max_frame_size)
         self._decoding: asyncio.Future[Any] | None = None
@@ -133,24 +122,9 @@ class StdioChannel:
 
     # Writing ---------------------------------------------------------------------------
 
-    def write(self, message: dict[str, Any], exchange: Exchange) -> Frame | None:
-        """Write now, or queue what the pipe does not take; returns the frame that waits, if any.
-
-        Sets ``exchange.sent`` with the first byte that the pipe takes.
-        """
-        if self.is_down:
-            return None
-        data = memoryview(json_codec.dumps(message) + b"\n")
-        if not self._outbox:
-            data = data[self._put(data, exchange) :]
-            if not data:
-                return None
-        frame = Frame(data, exchange, self._loop.create_future())
-        self._outbox.append(frame)
-        if not self._writing:
-            self._writing = True
-            self._loop.add_writer(self._stdin, self._writable)
-        return frame
+    def write(self, message: dict[str, Any], exchange: Exchange, *, gather: bool = False) -> Frame | None:
+        """Write a message; returns the frame that waits, if the pipe does not take it at once."""
+        return None if self.is_down else self.writer.write(message, exchange, gather=gather)
 
     def write_aside(self, message: dict[str, Any]) -> None:
         """Write what nobody waits for: a notification, an answer.
@@ -160,44 +134,13 @@ class StdioChannel:
         frame = self.write(message, Exchange())
         if frame is not None:
             frame.aside = True
-            if sum(each.aside for each in self._outbox) > MOST_ASIDE:
+            if self.writer.asides() > MOST_ASIDE:
                 self.detach("it does not read its input.")
 
-    def take_back(self, frame: Frame) -> None:
-        """Drop a frame of which nothing was written; a begun one has to stay, or the stream breaks."""
-        if not frame.exchange.sent and frame in self._outbox:
-            self._outbox.remove(frame)
-            if not self._outbox:
-                self._stop_writing()
-
-    def _put(self, data: memoryview, exchange: Exchange) -> int:
-        try:
-            count = os.write(self._stdin, data)
-        except BlockingIOError:
-            return 0
-        except OSError:
-            # The reading side is closed. Its end of standard output tells why in a moment.
-            self.input_taken = False
-            self._start_dying("it closed its standard input")
-            return len(data)
-        exchange.sent = True
-        return count
-
-    def _writable(self) -> None:
-        while self._outbox:
-            frame = self._outbox[0]
-            frame.data = frame.data[self._put(frame.data, frame.exchange) :]
-            if frame.data:
-                return
-            self._outbox.popleft()
-            if not frame.written.done():
-                frame.written.set_result(None)
-        self._stop_writing()
-
-    def _stop_writing(self) -> None:
-        if self._writing:
-            self._writing = False
-            self._loop.remove_writer(self._stdin)
+    def _unread_input(self) -> None:
+        # The reading side is closed. Its end of standard output tells why in a moment.
+        self.input_taken = False
+        self._start_dying("it closed its standard input")
 
     # Reading ---------------------------------------------------------------------------
 
@@ -334,7 +277,7 @@ class StdioChannel:
             self._stdout_readable()
         if self._decoding is not None:
             await asyncio.wait({self._decoding})
-        if self._outbox or _held_by(self._stdin):
+        if len(self.writer) or _held_by(self._stdin):
             self.input_taken = False
         self._go_down(self._obituary(why))
 
@@ -366,11 +309,8 @@ class StdioChannel:
         if self.is_down:
             return
         self.is_down = True
-        self._stop_writing()
+        self.writer.stop()
         self._lines.clear()
-        for frame in self._outbox:
-            frame.written.cancel()
-        self._outbox.clear()
         self._events.down(why)
 
     def detach(self, why: str = "it was closed.") -> None:

@@ -13,7 +13,8 @@ from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.redaction import Redactor
 from mcp_client_app.client.rpc_messages import broken_answer_id, skipped_id
-from mcp_client_app.client.stdio_channel import ChannelEvents, Frame, StdioChannel, unreadable
+from mcp_client_app.client.stdio_channel import ChannelEvents, StdioChannel, unreadable
+from mcp_client_app.client.stdio_writer import Frame
 from mcp_client_app.client.stock_transport import OpenRequest, StockTransport, dumped
 from mcp_client_app.exceptions import ResultTooLargeError, TransportError
 
@@ -63,7 +64,7 @@ class StdioTransport(StockTransport):
         try:
             await asyncio.wait({frame.written})  # cancelled when the link goes down
         except asyncio.CancelledError:
-            self.channel.take_back(frame)
+            self.channel.writer.withdraw(request.exchange)
             others = [item for item in self._open.values() if item is not request]
             if all(item.exchange.write_blocked for item in others):
                 # Nobody waits for an answer that could still come: start afresh rather than stay stuck.

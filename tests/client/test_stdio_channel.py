@@ -160,9 +160,9 @@ async def test_what_the_pipe_does_not_take_waits_and_can_be_taken_back_while_not
         assert second is not None
         assert begun.sent
         assert not waiting.sent
-        found.take_back(first)  # too late: a half written frame would break the stream
-        found.take_back(second)
-        assert list(found._outbox) == [first]
+        found.writer.withdraw(begun)  # too late: a half written frame would break the stream
+        found.writer.withdraw(waiting)
+        assert (found.writer.holds(begun), found.writer.holds(waiting)) == (True, False)
         found.detach()
         assert first.written.cancelled()
         assert found.write({"text": "late"}, Exchange()) is None
