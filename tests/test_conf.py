@@ -59,6 +59,8 @@ def test_a_tuple_of_strings_serves_as_a_list(settings):
         ("SERVERS", {"": {}}, "holds a server without a name."),
         ("IN_PROCESS_SERVERS", {"a": "no path"}, "write a dotted path"),
         ("IN_PROCESS_SERVERS", {"a": 1}, "must be a string, not int."),
+        ("INPUT_HANDLERS", {"elicit": "a.b"}, "which no server asks for; there are 'elicitation'"),
+        ("INPUT_HANDLERS", {"roots": "no path"}, "write a dotted path"),
         ("CONFIG_FILE", 3, "must be a string or a path or None, not int."),
         ("BLOCKED_NETWORKS", ["10.0.0.1/8"], "which is no network"),
         ("CLIENT_INFO", {"title": "x"}, "must hold 'name'"),

@@ -22,7 +22,7 @@ from mcp_client_app.exceptions import ConfigurationError
 from mcp_client_app.models import ServerConfig
 from mcp_client_app.runtime import row_source, set_mcp_manager
 from mcp_client_app.runtime.observer import DjangoObserver
-from mcp_client_app.runtime.options import manager_options
+from mcp_client_app.runtime.options import input_handlers, manager_options
 from mcp_client_app.services.audit_rows import flush
 
 __all__ = ["Server", "fresh_manager", "override_servers", "stored_server"]
@@ -71,6 +71,7 @@ def fresh_manager(source: Source | None = None) -> Iterator[MCPClientManager]:
         manager = MCPClientManager(
             source if source is not None else row_source, manager_options(), [DjangoObserver()]
         )
+        manager.input_handlers.update(input_handlers())
         before = set_mcp_manager(manager)
         try:
             yield manager

@@ -10,7 +10,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
 from mcp_client_app import __version__
-from mcp_client_app.runtime.options import manager_options, with_database_closed
+from mcp_client_app.datatypes import defer_input
+from mcp_client_app.exceptions import ConfigurationError
+from mcp_client_app.runtime import get_mcp_manager
+from mcp_client_app.runtime.options import input_handlers, manager_options, with_database_closed
 
 
 def test_by_default_the_client_introduces_itself_by_its_own_name():
@@ -71,3 +74,31 @@ def test_a_callback_leaves_no_database_connection_behind(fails):
     thread.join()
 
     assert left_open == [None]
+
+
+def test_the_handlers_of_the_settings_are_those_of_the_manager(settings):
+    settings.MCP_CLIENT_INPUT_HANDLERS = {
+        "elicitation": "tests.services.test_inputs.ask",
+        "roots": "mcp_client_app.datatypes:defer_input",
+    }
+
+    assert get_mcp_manager().input_handlers == input_handlers()
+    assert input_handlers()["roots"] is defer_input
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("no.such.module.name", "cannot be imported"),
+        ("mcp_client_app.datatypes.nothing", "cannot be imported"),
+        ("mcp_client_app.datatypes.SHARED", "cannot be called"),
+    ],
+)
+def test_a_handler_that_is_not_there_is_named(settings, path, problem):
+    settings.MCP_CLIENT_INPUT_HANDLERS = {"elicitation": path}
+
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        get_mcp_manager()
+
+    assert path in str(caught.value)
+    assert caught.value.field == "MCP_CLIENT_INPUT_HANDLERS"
