@@ -12,13 +12,15 @@ from benchmarks import machine, report
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Figures
 from benchmarks.places import RESULTS
-from benchmarks.suites import calls, connecting, crowd, listing, results
+from benchmarks.suites import calls, connecting, crowd, listing, rest, results
 from benchmarks.suites.options import Options, say
 from benchmarks.targets import judge
 from benchmarks.variants import VARIANTS, chosen
 
 SUITES: dict[str, Callable[[Options, Figures], None]] = {
-    suite.SUITE: suite.run for suite in (calls, crowd, connecting, listing, results)
+    **{suite.SUITE: suite.run for suite in (calls, crowd, connecting, listing, results)},
+    rest.REST: rest.run_rest,
+    rest.AUDIT: rest.run_audit,
 }
 
 
@@ -58,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         say(f"{error}\n")
         return 1
     say("")
-    outcomes = [outcome for outcome in judge(figures) if outcome.measured is not None]
+    outcomes = judge(figures)
     path = given.output or RESULTS / "latest.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report.as_json(figures, outcomes, facts), indent=1) + "\n")

@@ -15,12 +15,13 @@ from benchmarks.variants import BASELINE, MODERN
 from benchmarks.worker_process import WorkerProcess
 from benchmarks.workers.protocol import Target
 
-__all__ = ["BARE", "SUITE", "run"]
+__all__ = ["BARE", "HTTP", "OURS", "STDIO", "STDIO_PYTHON", "SUITE", "run"]
 
 SUITE = "connecting"
 BARE = "bare"
 """No client: processes are started and asked by bare bytes."""
 OURS = "ours"
+STDIO, STDIO_PYTHON, HTTP = "stdio", "stdio, servers in Python", "http"
 COUNTS = (1, 10, 50, 100)
 MOST_ROUNDS = 5
 
@@ -39,9 +40,9 @@ def cases() -> list[Case]:
     """Return the cases."""
     python = (sys.executable, "-I", str(PYTHON_SOURCE), "stdio")
     return [
-        Case("stdio", "stdio", fast_server().over("stdio"), (BASELINE, OURS, BARE)),
-        Case("stdio, servers in Python", "stdio", python, (BASELINE, OURS, BARE)),
-        Case("http", "http", fast_server().over("http-json"), (BASELINE, OURS)),
+        Case(STDIO, "stdio", fast_server().over("stdio"), (BASELINE, OURS, BARE)),
+        Case(STDIO_PYTHON, "stdio", python, (BASELINE, OURS, BARE)),
+        Case(HTTP, "http", fast_server().over("http-json"), (BASELINE, OURS)),
     ]
 
 

@@ -13,7 +13,7 @@ from benchmarks.variants import BASELINE, MODERN
 from benchmarks.worker_process import WorkerProcess
 from benchmarks.workers.protocol import Target
 
-__all__ = ["CACHED", "DUMPS", "OURS", "SUITE", "run"]
+__all__ = ["CACHED", "CASES", "DUMPS", "OURS", "SUITE", "run"]
 
 SUITE = "listing"
 OURS = "ours"

@@ -1,0 +1,1 @@
+"""The smallest project with our REST API, and beside it an endpoint that does nothing."""
