@@ -19,9 +19,10 @@ from mcp_client_app.client.backoff import Backoff
 from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.connection_host import ConnectionHost
 from mcp_client_app.client.failures import from_foreign
-from mcp_client_app.client.keeper import LIST_CHANGED, CatalogueKeeper
+from mcp_client_app.client.keeper import CatalogueKeeper
 from mcp_client_app.client.link import Diagnostics, Link, LinkContext
 from mcp_client_app.client.redaction import Redactor, redacted_value
+from mcp_client_app.client.rpc_messages import LIST_CHANGED
 from mcp_client_app.client.standing import Standing
 from mcp_client_app.datatypes import (
     SHARED,
@@ -33,6 +34,7 @@ from mcp_client_app.datatypes import (
     Transport,
 )
 from mcp_client_app.exceptions import (
+    ConnectionLostError,
     MCPClientError,
     RequestTimeoutError,
     ServerUnavailableError,
@@ -61,7 +63,14 @@ class Connection:
         self.calls = 0
         self.in_flight = 0
         self.slots = asyncio.Semaphore(spec.max_concurrency) if spec.max_concurrency else None
-        self.keeper = CatalogueKeeper(spec, host.options, self.ready, lambda: host.catalogue_changed(self))
+        self.keeper = CatalogueKeeper(
+            spec,
+            host.options,
+            self.ready,
+            lambda: self.link,
+            lambda: host.catalogue_changed(self),
+            host.names_changed,
+        )
         self._host = host
         self._loop = asyncio.get_running_loop()
         self._owner: asyncio.Task[None] | None = None
@@ -141,7 +150,7 @@ class Connection:
         """Connect by explicit wish: clears a stop, a failure and the breaker."""
         if self._outcome is None and (self.link is None or self._stop.is_set()):
             await self._rest()
-            self.standing.backoff.reset()
+            self.standing.reset()
             self.standing.move(ConnectionState.IDLE)
         return await self.ready()
 
@@ -171,7 +180,14 @@ class Connection:
             moved = await self._stay(link)
         except asyncio.CancelledError:
             _absorb_cancellation()
-            moved = partial(self.standing.move, ConnectionState.STOPPED, self._stop_reason)
+            if self._stop.is_set():
+                moved = partial(self.standing.move, ConnectionState.STOPPED, self._stop_reason)
+            elif self.link is not None:
+                moved = self._lost(self.link)  # something within the link broke, and took its owner along
+            else:
+                failure = ConnectionLostError(
+                    f"Connecting to {self.spec.name!r} was cut short.", server=self.spec.name, sent=False
+                )
         except MCPClientError as error:
             failure = error
         except Exception as error:
@@ -223,7 +239,7 @@ class Connection:
         self.link = link
         self.connects += 1
         self._used_at = self._ready_at = self._loop.time()
-        self.standing.backoff.retry_at = 0.0
+        self.standing.connected()
         self._outcome = None
         self.standing.move(ConnectionState.READY)
         outcome.set_result(None)
@@ -245,7 +261,7 @@ class Connection:
                     return partial(self.standing.move, ConnectionState.STOPPED, self._stop_reason)
                 if link.closed.done():
                     return self._lost(link)
-                if self.in_flight == 0 and (left := self._idle_left()) is not None and left <= 0:
+                if not self._is_busy and (left := self._idle_left()) is not None and left <= 0:
                     minutes = self.spec.idle_timeout / 60
                     reason = f"stopped after {minutes:g} minutes without use"
                     return partial(self.standing.move, ConnectionState.IDLE, reason)
@@ -258,7 +274,11 @@ class Connection:
         if self.spec.transport is not Transport.STDIO or not self.spec.idle_timeout:
             return None
         left = self._used_at + self.spec.idle_timeout - self._loop.time()
-        return max(left, 1.0) if self.in_flight else max(left, 0.0)
+        return max(left, 1.0) if self._is_busy else max(left, 0.0)
+
+    @property
+    def _is_busy(self) -> bool:
+        return self.in_flight > 0 or self.keeper.reading > 0
 
     async def _close(self, link: Link) -> None:
         seconds = self.spec.shutdown_timeout

@@ -30,3 +30,9 @@ class ConnectionHost:
     stderr: Callable[[StderrLine], None]
     eras: dict[str, ProtocolMode] = field(default_factory=dict)
     """By server, the era found the last time: spares the probe."""
+    generation: int = 0
+    """Grows whenever a tool's name may have come to mean something else."""
+
+    def names_changed(self) -> None:
+        """A server came or went, its filter or its catalogue changed."""
+        self.generation += 1

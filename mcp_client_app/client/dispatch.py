@@ -91,6 +91,11 @@ class BaseDispatcher:
         self._pending: dict[RequestId, Pending] = {}
         self._serving = Serving(server, self, lambda message: self._tell(message, {}))
         self._notifications: deque[tuple[str, dict[str, Any] | None]] = deque()
+        self.listener: Callable[[str, Mapping[str, Any]], None] | None = None
+        """Takes the server's notifications, at once and in order, instead of the session; must not block.
+
+        Without one they wait in a queue for the session, and the oldest are dropped.
+        """
         self._queue_size = queue_size
         self._wake = asyncio.Event()
         self._intercept: OnNotifyIntercept | None = None
@@ -296,6 +301,10 @@ class BaseDispatcher:
             if request_id is not None:
                 self._serving.cancel(request_id)
         if run_notify_intercept(self._intercept, method, params) or method == "notifications/progress":
+            return
+        if self.listener is not None:
+            if method in notifications.KNOWN and method != "notifications/cancelled":
+                self.listener(method, params or {})
             return
         if len(self._notifications) >= self._queue_size:
             self._notifications.popleft()

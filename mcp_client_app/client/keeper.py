@@ -7,27 +7,18 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from mcp_client_app.client.backoff import Backoff
-from mcp_client_app.client.catalogue import Catalogue, load
+from mcp_client_app.client.catalogue import METHOD_NOT_FOUND, Catalogue, load
 from mcp_client_app.client.link import Link
+from mcp_client_app.client.pace import Pace
 from mcp_client_app.datatypes import ManagerOptions, ServerSpec
-from mcp_client_app.exceptions import MCPClientError
+from mcp_client_app.exceptions import MCPClientError, ProtocolError
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["LIST_CHANGED", "CatalogueKeeper"]
+__all__ = ["CatalogueKeeper"]
 
-DEBOUNCE = 0.2
-"""Seconds to wait after a change: many changes in a row cost one reading."""
 SOUND = 60.0
 """Seconds after which a subscription that ended counts as having worked."""
-
-LIST_CHANGED = frozenset(
-    {
-        "notifications/tools/list_changed",
-        "notifications/resources/list_changed",
-        "notifications/prompts/list_changed",
-    }
-)
 
 
 class CatalogueKeeper:
@@ -38,15 +29,36 @@ class CatalogueKeeper:
         spec: ServerSpec,
         options: ManagerOptions,
         ready: Callable[[], Awaitable[Link]],
+        live: Callable[[], Link | None],
         changed: Callable[[], None],
+        learned: Callable[[], None] = lambda: None,
     ) -> None:
+        """``ready`` connects if need be, and counts as use; ``live`` does neither.
+
+        A new catalogue is told to ``changed`` while the link is in use, and to ``learned`` always.
+        """
         self.spec = spec
-        self.catalogue: Catalogue | None = None
+        self._learned = learned
+        self._catalogue: Catalogue | None = None
+        self.reading = 0
+        """Readings under way that somebody waits for."""
         self._options = options
         self._ready = ready
+        self._live = live
         self._changed = changed
         self._task: asyncio.Task[None] | None = None
         self._wanted = False
+        self._pace = Pace()
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """What was read last."""
+        return self._catalogue
+
+    @catalogue.setter
+    def catalogue(self, catalogue: Catalogue | None) -> None:
+        self._catalogue = catalogue
+        self._learned()
 
     async def load(self, link: Link) -> None:
         """Read all lists over a link that is not yet in use."""
@@ -54,23 +66,37 @@ class CatalogueKeeper:
 
     async def refresh(self) -> Catalogue:
         """Read the lists now; the old catalogue stays if that fails."""
-        catalogue = await load(await self._ready(), self.spec, self._options)
+        self.reading += 1
+        try:
+            return await self._read(await self._ready())
+        finally:
+            self.reading -= 1
+
+    async def _read(self, link: Link) -> Catalogue:
+        catalogue = await load(link, self.spec, self._options)
         self.catalogue = catalogue
         self._changed()
         return catalogue
 
     def refresh_soon(self) -> None:
-        """Read the lists after a moment; many wishes in that moment cost one reading."""
+        """Read the lists after a moment; many wishes in that moment cost one reading.
+
+        What the server says by itself is no use of it: this neither connects nor keeps it from idling.
+        """
         self._wanted = True
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._refresh_wanted())
 
     async def _refresh_wanted(self) -> None:
+        loop = asyncio.get_running_loop()
         while self._wanted:
-            await asyncio.sleep(DEBOUNCE)
+            await asyncio.sleep(self._pace.next_pause(loop.time()))
             self._wanted = False  # a change from here on needs a further reading
+            link = self._live()
+            if link is None:
+                return  # connecting reads them anyway
             try:
-                await self.refresh()
+                await self._read(link)
             except MCPClientError as error:
                 logger.warning("The changed lists of %r could not be read: %s", self.spec.name, error)
 
@@ -84,6 +110,8 @@ class CatalogueKeeper:
                 await link.listen()
                 return  # none is needed, or the server ended it in good order
             except MCPClientError as error:
+                if isinstance(error, ProtocolError) and error.rpc_code == METHOD_NOT_FOUND:
+                    return  # it will not know it the next time either
                 logger.debug("The subscription to %r ended: %s", self.spec.name, error)
             if loop.time() - started > SOUND:
                 backoff.reset()

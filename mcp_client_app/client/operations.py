@@ -157,6 +157,10 @@ async def find_tool(
         MCPClientError: The server that the name points to cannot be reached.
     """
     name = check_name(name)
+    key = (name, server, principal)
+    found = pool.found(key)
+    if found is not None:
+        return found
     owner = server if server is not None else owner_of(pool, name)
     if owner is None:
         try:
@@ -165,8 +169,11 @@ async def find_tool(
             # Not among those known so far: ask the servers that nobody has tried yet.
             listing = await gather(pool, KINDS["tools"], principal=principal)
             tool = search(pool, name, listing.errors, principal)
-        return pool.connection(tool.server, principal).spec, tool
-    return await _find_on(pool, owner, name, principal)
+        spec = pool.connection(tool.server, principal).spec
+    else:
+        spec, tool = await _find_on(pool, owner, name, principal)
+    pool.remember(key, spec, tool)
+    return spec, tool
 
 
 async def _find_on(
@@ -208,8 +215,7 @@ async def call_tool(
 ) -> tuple[ToolResult, SchemaChecker | None]:
     """Call a tool; returns its result, and a checker for its structured content, for the caller's thread."""
     answer = Answer()
-    known = server if server is not None else owner_of(pool, check_name(name))
-    limit = timeout if timeout is not None else _call_timeout(pool, known, principal)
+    known, limit = _who_and_how_long(pool, check_name(name), server, timeout, principal)
     async with Deadline(known, limit, answer, f"the call of {name!r}"):
         spec, tool = await find_tool(pool, name, server, principal=principal)
         params: dict[str, Any] = {"name": tool.name, "arguments": dict(arguments)}
@@ -246,9 +252,22 @@ async def call_tool(
             error.tool = tool.name
             raise
     result = convert.tool_result(spec, tool.name, answer.result, answer.exchange, replayed=answer.replayed)
+    if tool.output_schema is None or result.is_error:
+        return result, None
     catalogue = _known(pool, spec.name, principal)
-    checker = catalogue.output_checker(tool) if catalogue is not None and not result.is_error else None
-    return result, checker
+    return result, catalogue.output_checker(tool) if catalogue is not None else None
+
+
+def _who_and_how_long(
+    pool: ConnectionPool, name: str, server: str | None, timeout: float | None, principal: str
+) -> tuple[str | None, float]:
+    """Return the server that is called, if that is known, and the seconds that the call may take."""
+    found = pool.found((name, server, principal))
+    if found is not None:
+        spec = found[0]
+        return spec.name, timeout if timeout is not None else spec.call_timeout
+    known = server if server is not None else owner_of(pool, name)
+    return known, timeout if timeout is not None else _call_timeout(pool, known, principal)
 
 
 def _known(pool: ConnectionPool, server: str, principal: str) -> Catalogue | None:

@@ -12,7 +12,7 @@ from mcp_client_app.client.backoff import Backoff
 from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.connection_host import ConnectionHost
 from mcp_client_app.client.sources import ServerEntry, Snapshot
-from mcp_client_app.datatypes import SHARED, ConnectionState
+from mcp_client_app.datatypes import SHARED, ConnectionState, ServerSpec, ToolInfo
 from mcp_client_app.exceptions import ManagerClosedError
 
 logger = logging.getLogger(__name__)
@@ -21,6 +21,10 @@ __all__ = ["ROW_STOP", "ConnectionPool"]
 
 Key = tuple[str, str]
 """Server and principal."""
+FoundKey = tuple[str, str | None, str]
+"""The name asked for, the server if it was given, and the principal."""
+MOST_FOUND = 20_000
+"""Names whose tools are remembered: callers may come up with any."""
 
 ROW_STOP = "disconnected by an operator"
 
@@ -37,6 +41,7 @@ class ConnectionPool:
         self._leaving: set[Connection] = set()
         """Retired connections whose processes may still live."""
         self._closed = False
+        self._found: dict[FoundKey, tuple[int, ServerSpec, ToolInfo]] = {}
 
     def connection(self, name: str, principal: str = SHARED) -> Connection:
         """Return the connection of a server, made if there is none yet; it may not be connected.
@@ -59,11 +64,25 @@ class ConnectionPool:
             if entry.stopped:
                 connection.standing.move(ConnectionState.STOPPED, ROW_STOP)
             self._connections[key] = connection
+            self.host.names_changed()
         return connection
 
     def existing(self, name: str, principal: str = SHARED) -> Connection | None:
         """Return the connection if there is one; never makes one."""
         return self._connections.get((name, principal))
+
+    def found(self, key: FoundKey) -> tuple[ServerSpec, ToolInfo] | None:
+        """Return the tool that was found for a name, unless it may be another one by now."""
+        known = self._found.get(key)
+        if known is None or known[0] != self.host.generation:
+            return None
+        return known[1], known[2]
+
+    def remember(self, key: FoundKey, spec: ServerSpec, tool: ToolInfo) -> None:
+        """Keep what a name means."""
+        if len(self._found) >= MOST_FOUND:
+            self._found.clear()
+        self._found[key] = (self.host.generation, spec, tool)
 
     def all(self) -> list[Connection]:
         """Return every connection there is."""
@@ -76,6 +95,7 @@ class ConnectionPool:
         if snapshot.version <= self.snapshot.version:
             return
         self.snapshot = snapshot
+        self.host.names_changed()
         for key, connection in list(self._connections.items()):
             entry = snapshot.entries.get(key[0])
             spec = entry.spec if entry is not None and entry.enabled else None
@@ -101,6 +121,7 @@ class ConnectionPool:
         connection = self._connections.pop(key, None)
         if connection is None:
             return None
+        self.host.names_changed()
         task = spawn(
             connection.retire(connection.spec.shutdown_timeout or 5.0), "Closing a replaced connection"
         )

@@ -67,16 +67,17 @@ class Rounds:
     ) -> None:
         self._server, self._principal, self._tool = server, principal, tool
         self._desk, self._caller = desk, caller
-        shared = desk.handlers
-        own = caller.handlers if caller is not None else {}
-        self._handlers = {**shared, **own}
-        self.declared: frozenset[str] = (
-            frozenset({*own, *(kind for kind, handler in shared.items() if handler is defer_input)})
-            if self._handlers
-            else NOTHING
-        )
-        """The kinds that this call may be asked for although the connection has not declared them."""
         self._waits = 0
+        self._handlers = shared = desk.handlers
+        self.declared = NOTHING
+        """The kinds that this call may be asked for although the connection has not declared them."""
+        own = caller.handlers if caller is not None else None
+        if shared or own:
+            own = own or {}
+            self._handlers = {**shared, **own}
+            self.declared = frozenset(
+                {*own, *(kind for kind, handler in shared.items() if handler is defer_input)}
+            )
 
     async def go_on(
         self, result: Mapping[str, Any], send: Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]

@@ -16,7 +16,10 @@ __all__ = ["with_trace_context"]
 def with_trace_context(meta: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return ``meta`` with the ``traceparent`` of the active span; as it is if there is none."""
     trace = sys.modules.get("opentelemetry.trace")
-    if trace is None or not trace.get_current_span().get_span_context().is_valid:
+    if trace is None:
+        return meta
+    span = trace.get_current_span()
+    if span is trace.INVALID_SPAN or not span.get_span_context().is_valid:
         return meta
     carrier: dict[str, Any] = {}
     propagate = sys.modules.get("opentelemetry.propagate")

@@ -112,6 +112,8 @@ def _block(block: Any, notes: list[str]) -> dict[str, Any]:
     if not isinstance(block, dict):
         notes.append("a content block was no object")
         return {"type": "text", "text": block} if isinstance(block, str) else placeholder(block)
+    if len(block) == 2 and block.get("type") == "text" and isinstance(block.get("text"), str):
+        return block  # what nearly every block is
     required = _BLOCKS.get(str(block.get("type")))
     if required is None:
         notes.append(f"a content block of unknown type {str(block.get('type'))[:40]!r}")
