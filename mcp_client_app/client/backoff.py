@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from mcp_client_app.exceptions import MCPClientError
+
 __all__ = ["Backoff"]
 
 FIRST = 1.0
@@ -21,11 +23,16 @@ class Backoff:
 
     failures: int = 0
     retry_at: float = 0.0
+    error: MCPClientError | None = None
+    """The latest failure."""
     random: random.Random = field(default_factory=random.Random, repr=False)
 
-    def failed(self, now: float, *, at_least: float | None = None) -> float:
+    def failed(
+        self, now: float, *, at_least: float | None = None, error: MCPClientError | None = None
+    ) -> float:
         """Note a failed attempt; returns the delay until the next one makes sense."""
         self.failures += 1
+        self.error = error
         delay = LONGEST if self.failures >= BREAKER else min(FIRST * FACTOR ** (self.failures - 1), LONGEST)
         delay *= 1 + JITTER * (2 * self.random.random() - 1)
         if at_least is not None:
@@ -41,3 +48,4 @@ class Backoff:
         """Forget the failures: a success, a new configuration, or an explicit wish."""
         self.failures = 0
         self.retry_at = 0.0
+        self.error = None

@@ -33,7 +33,7 @@ from mcp_client_app.exceptions import (
 )
 from mcp_client_app.json_schema import SchemaChecker
 
-__all__ = ["Catalogue", "load"]
+__all__ = ["METHOD_NOT_FOUND", "Catalogue", "load"]
 
 T = TypeVar("T")
 

@@ -67,6 +67,7 @@ class OwnLink(WireLink):
                 )
         self._use(dispatcher)
         self._dispatcher = dispatcher
+        dispatcher.listener = self.context.on_notification
         session = QuietSession(dispatcher=dispatcher, **self._session_arguments())
         return await stack.enter_async_context(session)
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 
 from mcp_client_app.client.reaper import Reaper
 from mcp_client_app.datatypes import ServerSpec
-from mcp_client_app.exceptions import ConfigurationError
+from mcp_client_app.exceptions import ConfigurationError, MCPClientError, ServerUnavailableError
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +27,11 @@ __all__ = ["ChildProcess", "child_environment", "spawn"]
 
 INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """What a server gets of this process's environment: nothing that could hold a secret."""
+
+TRANSIENT = frozenset(
+    {errno.EAGAIN, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETXTBSY}
+)
+"""Refusals of the system that have nothing to do with what is to be started, and pass."""
 
 STEP = 2.0
 """Seconds between closing stdin, SIGTERM and SIGKILL."""
@@ -52,11 +57,13 @@ def spawn(spec: ServerSpec) -> subprocess.Popen[bytes]:
 
     Raises:
         ConfigurationError: Command missing, not executable, or no such working directory.
+        ServerUnavailableError: The system has no processes, memory or descriptors left.
     """
     environment = child_environment(spec)
     if spec.cwd is not None and not os.path.isdir(spec.cwd):
+        what = "is no directory" if os.path.exists(spec.cwd) else "does not exist"
         raise ConfigurationError(
-            f"The working directory {spec.cwd!r} of {spec.name!r} does not exist.",
+            f"The working directory {spec.cwd!r} of {spec.name!r} {what}.",
             server=spec.name,
             field="cwd",
         )
@@ -118,13 +125,18 @@ def _not_executable(spec: ServerSpec, why: str = "") -> ConfigurationError:
     )
 
 
-def _spawn_error(spec: ServerSpec, error: OSError) -> ConfigurationError:
+def _spawn_error(spec: ServerSpec, error: OSError) -> MCPClientError:
+    if error.errno in TRANSIENT:
+        return ServerUnavailableError(
+            f"The process of {spec.name!r} could not be started now: {os.strerror(error.errno)}.",
+            server=spec.name,
+        )
     if error.errno == errno.ENOEXEC:
         return _not_executable(spec, ": it is neither a program nor a script with a #! line")
     if error.errno == errno.EACCES:
         return _not_executable(spec)
-    if error.errno == errno.ENOENT:
-        return _missing(spec)
+    if error.errno == errno.ENOENT:  # the file itself was found
+        return _not_executable(spec, ": the interpreter that its #! line names was not found")
     if error.errno == errno.E2BIG:
         return ConfigurationError(
             f"The arguments and environment of {spec.name!r} are too large.", server=spec.name, field="args"

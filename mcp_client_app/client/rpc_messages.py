@@ -19,6 +19,7 @@ from mcp_types import (
 from mcp_client_app import json_codec
 
 __all__ = [
+    "LIST_CHANGED",
     "TypedMessage",
     "broken_answer_id",
     "has_id",
@@ -30,6 +31,14 @@ __all__ = [
     "skipped_id",
     "typed_message",
 ]
+
+LIST_CHANGED = frozenset(
+    {
+        "notifications/tools/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/prompts/list_changed",
+    }
+)
 
 _VALUE = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")'
 _FIRST_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _VALUE)

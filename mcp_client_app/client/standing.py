@@ -13,6 +13,7 @@ from mcp_client_app.client.backoff import Backoff
 from mcp_client_app.datatypes import ConnectionState, ServerSpec
 from mcp_client_app.exceptions import (
     AuthRequiredError,
+    BusyError,
     ConfigurationError,
     MCPClientError,
     NotConnectedError,
@@ -45,6 +46,9 @@ class Standing:
         """The error behind the state, if there is one."""
         self.since = datetime.now(UTC)
         self.backoff = backoff
+        """Of the server: shared with the connections of all other principals."""
+        self._refusals = Backoff()
+        """Credentials that the server refuses are this principal's, and no reason to keep others waiting."""
         self._spec = spec
         self._moved = moved
 
@@ -74,14 +78,34 @@ class Standing:
                 )
             case ConnectionState.FAILED:
                 raise self.explanation()
-            case ConnectionState.BACKING_OFF | ConnectionState.NEEDS_AUTH:
-                wait = self.backoff.wait(now)
-                if wait > 0:
-                    raise self.explanation(wait)
+        wait = self.wait(now)
+        if wait > 0:
+            raise self.explanation(wait)
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until the next use may make an attempt; 0 if it may do so now."""
+        refused = self.state is ConnectionState.NEEDS_AUTH
+        return max(self.backoff.wait(now), self._refusals.wait(now) if refused else 0.0)
+
+    @property
+    def failures(self) -> int:
+        """Failures in a row."""
+        refused = self.state is ConnectionState.NEEDS_AUTH
+        return self._refusals.failures if refused else self.backoff.failures
+
+    def connected(self) -> None:
+        """An attempt succeeded; whether the server is sound shows with the first answer."""
+        self.backoff.retry_at = 0.0
+        self._refusals.reset()
+
+    def reset(self) -> None:
+        """Forget all failures, the server's too, by explicit wish."""
+        self.backoff.reset()
+        self._refusals.reset()
 
     def explanation(self, wait: float | None = None) -> MCPClientError:
         """Return an error that says why there is no link; ``wait`` is the time until the next attempt."""
-        error = self.error
+        error = self.error or (self.backoff.error if wait is not None else None)
         if error is None:
             return NotConnectedError(
                 f"The server {self._spec.name!r} is not connected.", server=self._spec.name
@@ -102,8 +126,9 @@ class Standing:
         if isinstance(error, ConfigurationError):
             self.move(ConnectionState.FAILED, str(error), error)
             return
-        retry_after = error.retry_after if isinstance(error, ServerConnectionError) else None
-        self.backoff.failed(now, at_least=retry_after)
+        retry_after = error.retry_after if isinstance(error, ServerConnectionError | BusyError) else None
+        backoff = self._refusals if isinstance(error, AuthRequiredError) else self.backoff
+        backoff.failed(now, at_least=retry_after, error=error)
         if isinstance(error, AuthRequiredError):
             self.move(ConnectionState.NEEDS_AUTH, str(error), error)
         elif not self._spec.auto_reconnect:
@@ -119,7 +144,7 @@ class Standing:
             self.move(ConnectionState.FAILED, str(error), error)
         elif self.backoff.failures:
             # It came up only to fall again, without one success: behave as for failed attempts.
-            self.backoff.failed(now)
+            self.backoff.failed(now, error=error)
             self.move(ConnectionState.BACKING_OFF, str(error), error)
         else:
             self.backoff.failures = 1

@@ -36,7 +36,7 @@ def status_of(
         code=standing.error.code if standing.error is not None else "",
         since=standing.since,
         retry_at=_retry_at(connection),
-        failures=standing.backoff.failures,
+        failures=standing.failures,
         revision=connection.spec.revision,
         principal=connection.principal,
         protocol_version=said.protocol_version or None,
@@ -86,5 +86,4 @@ def _retry_at(connection: Connection) -> datetime | None:
     if connection.standing.state not in (ConnectionState.BACKING_OFF, ConnectionState.NEEDS_AUTH):
         return None
     # The loop's clock is the monotonic one.
-    left = connection.standing.backoff.retry_at - time.monotonic()
-    return datetime.now(UTC) + timedelta(seconds=max(0.0, left))
+    return datetime.now(UTC) + timedelta(seconds=connection.standing.wait(time.monotonic()))

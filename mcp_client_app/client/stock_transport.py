@@ -35,7 +35,14 @@ from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.failures import carrying
 from mcp_client_app.client.leniency import Repairer, notifications
 from mcp_client_app.client.negotiation import NOT_MODERN
-from mcp_client_app.client.rpc_messages import TypedMessage, is_answer, is_batch, named_id, typed_message
+from mcp_client_app.client.rpc_messages import (
+    LIST_CHANGED,
+    TypedMessage,
+    is_answer,
+    is_batch,
+    named_id,
+    typed_message,
+)
 from mcp_client_app.client.stock_stream import WriteStream
 from mcp_client_app.exceptions import (
     ConnectionLostError,
@@ -50,6 +57,8 @@ __all__ = ["OpenRequest", "StockTransport", "dumped"]
 
 logger = logging.getLogger(__name__)
 
+MOST_WAITING = 1000
+"""Messages that wait for the SDK's dispatcher, from which on notifications are dropped."""
 COURTESY_SECONDS = 5.0
 """For telling the server that a request was given up."""
 
@@ -92,14 +101,7 @@ class StockTransport:
         redact: Callable[[str], str],
         probe_timeout: float | None = None,
     ) -> None:
-        """Set up; nothing is sent yet.
-
-        Args:
-            server: The name for messages.
-            repairer: Mends results.
-            redact: Takes the server's secrets out of what is kept of noise.
-            probe_timeout: Seconds for the probe of the new era, if the SDK's client makes one.
-        """
+        """``probe_timeout``: seconds for the probe of the new era, if the SDK's client makes one."""
         self.server = server
         self.failure: MCPClientError | None = None
         """Why nothing can be sent any more; None while the link is up."""
@@ -110,7 +112,7 @@ class StockTransport:
         self.noise_count = 0
         self.noise_last = ""
         self.dropped_notifications = 0
-        """None are: the SDK starts a task for each at once."""
+        """Those that came while the SDK had enough messages to take; of changed lists it is always told."""
         self.trace: Callable[[str, Any], None] | None = None
         """Called with ``->`` or ``<-`` and each message; for debugging."""
         self._repairer = repairer
@@ -119,6 +121,8 @@ class StockTransport:
         self._verdict: MCPClientError | None = None
         """Why connecting is pointless: the SDK's client would take the fault for a sign of an old server."""
         self._open: dict[RequestId, OpenRequest] = {}
+        self._changes: set[str] = set()
+        """Changed lists that were told within this turn of the loop."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stack = contextlib.AsyncExitStack()
         # Unbounded, since the dispatcher takes messages out without ever waiting.
@@ -241,8 +245,16 @@ class StockTransport:
         params = notifications.notification(message.method, message.params)
         if params is None:
             self._note_noise(f"a malformed notification {message.method!r}")
-        else:
-            self._deliver(JSONRPCNotification(jsonrpc="2.0", method=message.method, params=params))
+            return
+        if message.method in LIST_CHANGED:
+            if message.method in self._changes:
+                return  # one of those that came together says it all
+            self._changes.add(message.method)
+            asyncio.get_running_loop().call_soon(self._changes.discard, message.method)
+        elif self._inbox.statistics().current_buffer_used >= MOST_WAITING:
+            self.dropped_notifications += 1
+            return
+        self._deliver(JSONRPCNotification(jsonrpc="2.0", method=message.method, params=params))
 
     def _answered(self, message: dict[str, Any], size: int) -> None:
         if (request_id := named_id(message)) is not None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from mcp_client_app.client.process import ChildProcess, child_environment, spawn
 from mcp_client_app.client.reaper import Reaper
 from mcp_client_app.datatypes import ServerSpec, Transport
-from mcp_client_app.exceptions import ConfigurationError
+from mcp_client_app.exceptions import ConfigurationError, ServerUnavailableError
 from tests import leftovers
 from tests.client.peers import PATIENCE
 
@@ -100,12 +101,33 @@ async def test_a_nul_character_is_named_as_such(fields: dict[str, Any]):
         spawn(spec)
 
 
-async def test_an_unexpected_refusal_of_the_system_is_passed_on(monkeypatch: pytest.MonkeyPatch):
+async def test_a_working_directory_that_is_a_file_is_named_as_such(tmp_path: Path):
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(ConfigurationError, match="is no directory") as caught:
+        spawn(a_spec("true", cwd=str(file)))
+    assert caught.value.field == "cwd"
+
+
+async def test_a_missing_interpreter_is_not_taken_for_a_missing_command(tmp_path: Path):
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    with pytest.raises(ConfigurationError, match="interpreter that its #! line names was not found"):
+        spawn(a_spec(str(script)))
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.EPERM, ConfigurationError), (errno.EAGAIN, ServerUnavailableError)]
+)
+async def test_an_unexpected_refusal_of_the_system_is_passed_on(
+    monkeypatch: pytest.MonkeyPatch, number: int, kind: type[Exception]
+):
     def no_more(*args: Any, **options: Any) -> None:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(subprocess, "Popen", no_more)
-    with pytest.raises(ConfigurationError, match=r"could not be started: Resource temporarily unavailable\."):
+    with pytest.raises(kind, match=f"could not be started.*: {os.strerror(number)}\\."):
         spawn(a_spec("true"))
 
 

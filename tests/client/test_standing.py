@@ -18,10 +18,10 @@ from mcp_client_app.exceptions import (
 class Watched(Standing):
     """Counts how often the observers would be told."""
 
-    def __init__(self, **fields: object) -> None:
+    def __init__(self, shared: Backoff | None = None, **fields: object) -> None:
         spec = ServerSpec(name="srv", transport=Transport.STDIO, **fields)  # type: ignore[arg-type]
         self.told: list[ConnectionState] = []
-        super().__init__(spec, Backoff(), lambda: self.told.append(self.state))
+        super().__init__(spec, shared or Backoff(), lambda: self.told.append(self.state))
 
 
 CRASH = ServerCrashedError("It crashed.", server="srv")
@@ -63,6 +63,36 @@ def test_the_breaker_opens_after_five_failures():
     with pytest.raises(ServerUnavailableError):
         standing.check_may_connect(50.0)
     standing.check_may_connect(67.0)
+
+
+def test_the_breaker_is_the_servers_and_holds_for_all_principals():
+    shared = Backoff()
+    one, other = Watched(shared), Watched(shared)
+    for _ in range(5):
+        one.failed(CRASH, now=0.0)
+    with pytest.raises(ServerUnavailableError, match=r"next try in \d+ s: It crashed\.") as caught:
+        other.check_may_connect(50.0)
+    assert caught.value.__cause__ is CRASH
+    assert other.state is ConnectionState.IDLE
+    other.check_may_connect(67.0)
+    other.reset()
+    one.check_may_connect(0.0)
+    other.check_may_connect(0.0)
+
+
+def test_refused_credentials_of_one_principal_keep_no_other_waiting():
+    shared = Backoff()
+    one, other = Watched(shared), Watched(shared)
+    for _ in range(5):
+        one.failed(AuthRequiredError("Log in.", server="srv", status=401), now=0.0)
+    assert one.failures == 5
+    with pytest.raises(AuthRequiredError):
+        one.check_may_connect(50.0)
+    other.check_may_connect(0.0)
+    assert other.failures == 0
+    one.connected()
+    one.failed(AuthRequiredError("Log in.", server="srv", status=401), now=100.0)
+    assert one.failures == 1
 
 
 def test_a_server_that_asks_for_patience_gets_it():

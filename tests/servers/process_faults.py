@@ -136,6 +136,14 @@ def mute_list(peer: Peer, value: str, message: Message) -> bool:
     return message.get("method") == "tools/list"
 
 
+@scenario(ON_MESSAGE, "knows no `subscriptions/listen`, although it announces changes")
+def no_listen(peer: Peer, value: str, message: Message) -> bool:
+    if message.get("method") != "subscriptions/listen":
+        return False
+    peer.reply(message, {"error": {"code": payloads.METHOD_NOT_FOUND, "message": "Method not found"}})
+    return True
+
+
 @scenario(ON_MESSAGE, "exits with status 1 unless the first message is `initialize`")
 def exit_unless_initialize_first(peer: Peer, value: str, message: Message) -> bool:
     if message.get("method") != "initialize":
