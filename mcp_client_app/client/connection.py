@@ -18,7 +18,7 @@ from typing import Any
 from mcp_client_app.client.backoff import Backoff
 from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.connection_host import ConnectionHost
-from mcp_client_app.client.failures import from_foreign
+from mcp_client_app.client.failures import from_foreign, untraced
 from mcp_client_app.client.keeper import CatalogueKeeper
 from mcp_client_app.client.link import Diagnostics, Link, LinkContext
 from mcp_client_app.client.redaction import Redactor, redacted_value
@@ -197,7 +197,7 @@ class Connection:
             )
         if failure is not None:
             self._host.eras.pop(self.spec.name, None)
-            moved = partial(self.standing.failed, failure, self._loop.time())
+            moved = partial(self.standing.failed, untraced(failure), self._loop.time())
         if link is not None:
             link.hurry = failure is not None
             await self._close(link)
@@ -300,7 +300,7 @@ class Connection:
             f"The connection to {self.spec.name!r} was lost.", server=self.spec.name
         )
         now = self._loop.time()
-        return partial(self.standing.lost, error, lived=now - self._ready_at, now=now)
+        return partial(self.standing.lost, untraced(error), lived=now - self._ready_at, now=now)
 
     def succeeded(self) -> None:
         """A request was answered: the server is sound."""

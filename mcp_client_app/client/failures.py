@@ -33,7 +33,7 @@ from mcp_client_app.exceptions import (
     UnknownResourceError,
 )
 
-__all__ = ["carrying", "from_foreign", "root_cause", "safe_cause"]
+__all__ = ["carrying", "from_foreign", "root_cause", "safe_cause", "untraced"]
 
 RESOURCE_NOT_FOUND = -32002
 LONGEST_MESSAGE = 2000
@@ -99,6 +99,25 @@ def safe_cause(error: BaseException) -> BaseException | None:
     included; the translation has said all that is fit to be said.
     """
     return error if isinstance(root_cause(error), MCPClientError | OSError | TimeoutError) else None
+
+
+def untraced(error: MCPClientError) -> MCPClientError:
+    """Take the tracebacks out of an exception that is kept, and out of what lies behind it; returns it.
+
+    Their frames would keep the link alive that has failed, and all that it holds.
+    """
+    seen: set[int] = set()
+    behind: list[BaseException | None] = [error]
+    while behind:
+        each = behind.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.__traceback__ = None
+        behind += (each.__cause__, each.__context__)
+        if isinstance(each, BaseExceptionGroup):
+            behind += each.exceptions
+    return error
 
 
 def carrying(error: MCPClientError) -> MCPError:

@@ -217,3 +217,19 @@ def test_nothing_holds_a_connection_that_was_replaced(manage: MakeManager, peer:
     gc.collect()
 
     assert connection() is None
+
+
+def test_a_failure_that_is_remembered_holds_nothing_of_the_attempt(manage: MakeManager, peer: MakePeer):
+    manager = manage(peer("srv", "exit_at_start=3"))
+    with pytest.raises(MCPClientError):
+        manager.connect("srv")
+    engine = manager._engine
+    assert engine is not None
+    failure = engine.pool._connections["srv", SHARED].standing.error
+    behind: list[BaseException] = []
+    while failure is not None:
+        behind.append(failure)
+        failure = failure.__cause__ or failure.__context__  # type: ignore[assignment]
+
+    assert len(behind) > 0
+    assert [each.__traceback__ for each in behind] == [None] * len(behind)
