@@ -4,6 +4,7 @@
 VENV ?= .venv
 PORT ?= 8000
 ARGS ?=
+SOAK ?= 600
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` overrides.
 PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3.14 python3 python; do \
@@ -19,7 +20,7 @@ SOURCES := mcp_client_app tests example_project benchmarks scripts manage.py
 COVERAGE := --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage lint types imports docs package published conformance fuzz format authorization clean nightly
+.PHONY: help run demo test coverage lint types imports docs package published conformance fuzz soak format authorization clean nightly
 
 help: ## Print this list.
 	@echo "Targets:"
@@ -62,6 +63,9 @@ conformance: $(INSTALLED_DEV) ## Run the conformance suite of MCP against this c
 
 fuzz: $(INSTALLED_DEV) ## Send requests made up from the OpenAPI document to the REST API.
 	@$(PY) -m pytest -m slow tests/api/test_schemathesis.py
+
+soak: $(INSTALLED_DEV) ## Fifty servers, sixty-six callers, and somebody who breaks things (SOAK= seconds).
+	@$(PY) -m tests.soak --seconds $(SOAK) $(ARGS)
 
 format: $(INSTALLED_DEV) ## Format the code and mend what can be mended.
 	@$(BIN)/ruff check --fix $(SOURCES)

@@ -1,0 +1,94 @@
+"""What a process holds: memory, and the objects that each call, link and connection is made of."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_client_app.client.callbacks import CallbackExecutor
+from mcp_client_app.client.catalogue import Catalogue
+from mcp_client_app.client.connection import Connection
+from mcp_client_app.client.dispatch import BaseDispatcher, Pending
+from mcp_client_app.client.engine import Engine
+from mcp_client_app.client.exchange import Exchange
+from mcp_client_app.client.http import HttpClient, Response
+from mcp_client_app.client.link import Link
+from mcp_client_app.client.loop import LoopThread, _Job
+from mcp_client_app.client.pool import ConnectionPool
+from mcp_client_app.client.process import ChildProcess
+from mcp_client_app.client.stdio_channel import StdioChannel
+from mcp_client_app.client.stdio_writer import Frame
+from mcp_client_app.client.stock_transport import OpenRequest, StockTransport
+
+KINDS: tuple[type, ...] = (
+    *(_Job, Pending, Exchange, Response, Frame, OpenRequest),  # for each call
+    *(Link, BaseDispatcher, StockTransport, StdioChannel, ChildProcess, HttpClient),  # for each link
+    *(Connection, Catalogue),
+    *(Engine, ConnectionPool, LoopThread, CallbackExecutor),
+)
+
+MOST_GROWTH = 0.10
+MOST_BYTES = 12_000_000
+"""Memory may differ by so much, whatever the time: the allocator gives back what it likes."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The process at rest."""
+
+    memory: int
+    """Bytes of it that are in main memory."""
+    objects: int
+    """Objects that the garbage collector knows."""
+    ours: Counter[str]
+    """By class, those of ``KINDS``."""
+
+
+def measured() -> Measure:
+    """Collect what is garbage, then look."""
+    for _ in range(3):
+        gc.collect()
+    if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)
+    known = gc.get_objects()
+    # By the real type: asking a lazy object for its class would wake it.
+    classes = Counter(map(type, known))
+    ours: Counter[str] = Counter()
+    for class_, count in classes.items():
+        for kind in KINDS:
+            if kind in class_.__mro__:
+                ours[kind.__name__.lstrip("_")] += count
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return Measure(pages * os.sysconf("SC_PAGE_SIZE"), len(known), ours)
+
+
+def excess(measure: Measure, *, servers: int, jobs: int) -> list[str]:
+    """Say what there is more of than so many connected servers need."""
+    # A response is open for each stream that a server keeps for messages of its own.
+    most = {"Job": jobs, "Frame": 0, "Response": servers, "Connection": servers, "Link": servers}
+    return [
+        f"{measure.ours[kind]} objects of {kind}, where {count} would do"
+        for kind, count in most.items()
+        if measure.ours[kind] > count
+    ]
+
+
+def growth(before: Measure, after: Measure) -> list[str]:
+    """Say what has grown between two moments at which the same was going on."""
+    found = []
+    for what, old, new, slack in (
+        ("bytes of memory", before.memory, after.memory, MOST_BYTES),
+        ("objects", before.objects, after.objects, 5_000),
+    ):
+        if new > old * (1 + MOST_GROWTH) + slack:
+            found.append(f"{what}: {new} at the end, {old} at the beginning")
+    return found
+
+
+def leftovers(measure: Measure) -> list[str]:
+    """Say what is still there of managers that are closed."""
+    return [f"{count} objects of {name} outlive the manager" for name, count in measure.ours.items() if count]
