@@ -20,7 +20,7 @@ SOURCES := mcp_client_app tests example_project benchmarks scripts manage.py
 COVERAGE := --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage lint types imports docs package published conformance fuzz soak format authorization clean nightly
+.PHONY: help run demo test coverage lint types imports docs package published conformance fuzz soak bench format authorization clean nightly
 
 help: ## Print this list.
 	@echo "Targets:"
@@ -67,6 +67,9 @@ fuzz: $(INSTALLED_DEV) ## Send requests made up from the OpenAPI document to the
 soak: $(INSTALLED_DEV) ## Fifty servers, sixty-six callers, and somebody who breaks things (SOAK= seconds).
 	@$(PY) -m tests.soak --seconds $(SOAK) $(ARGS)
 
+bench: $(INSTALLED_DEV) ## Measure the client against the SDK and its peers (ARGS='calls --quick').
+	@$(PY) -m benchmarks $(ARGS)
+
 format: $(INSTALLED_DEV) ## Format the code and mend what can be mended.
 	@$(BIN)/ruff check --fix $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
@@ -76,6 +79,7 @@ authorization: $(INSTALLED_DEV) ## Write the table of who may do what anew; read
 
 nightly: $(INSTALLED_DEV) ## Run all tests, the slow ones too, in several orders.
 	@for seed in 1 2 3; do $(PY) -m pytest -m "" -p no:cacheprovider --randomly-seed=$$seed $(ARGS) || exit 1; done
+	@$(PY) -m benchmarks --quick
 
 clean: ## Remove what was built and cached; the environment and var/ stay.
 	rm -rf build dist site htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,17 +1,21 @@
-"""``python -m benchmarks [SUITE ...]``: measure, print tables, write JSON."""
+"""``python -m benchmarks [SUITE ...]``: measure, print tables, write JSON.
+
+Exit status: 0 measured (whether the targets are met or not), 1 something could not be measured.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks import machine, report
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Figures
-from benchmarks.places import RESULTS
+from benchmarks.places import RESULTS, ROOT
 from benchmarks.suites import calls, connecting, crowd, listing, rest, results
 from benchmarks.suites.options import Options, say
 from benchmarks.targets import judge
@@ -22,28 +26,33 @@ SUITES: dict[str, Callable[[Options, Figures], None]] = {
     rest.REST: rest.run_rest,
     rest.AUDIT: rest.run_audit,
 }
+PAGE = ROOT / "docs" / "performance.md"
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the client.")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}; default: all")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter, no uvloop")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter; no peers, no uvloop")
     parser.add_argument("--rounds", type=int, help="rounds, in each of which all variants take turns")
     parser.add_argument("--seconds", type=float, help="length of each measurement")
     parser.add_argument("--variants", nargs="+", choices=[each.name for each in VARIANTS], metavar="VARIANT")
     parser.add_argument("--cases", nargs="+", metavar="PART", help="only cases whose name contains it")
-    parser.add_argument("--output", type=Path, help="where the JSON goes")
-    parser.add_argument("--markdown", type=Path, help="write the tables to this file, too")
+    parser.add_argument("--output", type=Path, default=RESULTS / "latest.json", help="where the JSON goes")
+    parser.add_argument("--read", type=Path, help="measure nothing: show what is in such a file")
+    parser.add_argument("--docs", action="store_true", help=f"put the tables into {PAGE.relative_to(ROOT)}")
     options = parser.parse_args(arguments)
     if unknown := set(options.suites) - set(SUITES):
         parser.error(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
     return options
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run what the command line asks for; return the exit status."""
-    given = parse(arguments)
+def measure(given: argparse.Namespace) -> tuple[Figures, dict[str, Any]]:
+    """Run the suites.
+
+    Raises:
+        BenchmarkError: Something could not be measured.
+    """
     options = Options(
         quick=given.quick,
         rounds=given.rounds or (3 if given.quick else 7),
@@ -51,22 +60,32 @@ def main(arguments: list[str] | None = None) -> int:
         variants=chosen(given.variants, quick=given.quick),
         cases=given.cases,
     )
-    figures = Figures()
+    figures, facts = Figures(), machine.facts()
+    for name in given.suites or SUITES:
+        SUITES[name](options, figures)
+    return figures, facts
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line asks for; return the exit status."""
+    given = parse(arguments)
     try:
-        facts = machine.facts()
-        for name in given.suites or SUITES:
-            SUITES[name](options, figures)
+        if given.read:
+            document = json.loads(given.read.read_text())
+            figures, facts = report.figures_of(document), document["facts"]
+        else:
+            figures, facts = measure(given)
+            say("")
+        outcomes = judge(figures)
+        if not given.read:
+            given.output.parent.mkdir(parents=True, exist_ok=True)
+            given.output.write_text(json.dumps(report.as_json(figures, outcomes, facts), indent=1) + "\n")
+        if given.docs:
+            report.put_between_marks(PAGE, report.markdown(figures, outcomes, facts))
     except BenchmarkError as error:
         say(f"{error}\n")
         return 1
-    say("")
-    outcomes = judge(figures)
-    path = given.output or RESULTS / "latest.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report.as_json(figures, outcomes, facts), indent=1) + "\n")
-    if given.markdown:
-        given.markdown.write_text(report.markdown(figures, outcomes, facts))
-    sys.stdout.write(f"{report.text(figures, outcomes, facts)}\n\nJSON: {path}\n")
+    sys.stdout.write(f"{report.text(figures, outcomes, facts)}\n\nJSON: {given.read or given.output}\n")
     return 0
 
 

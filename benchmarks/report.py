@@ -1,115 +1,97 @@
-"""The report: tables for the terminal and for Markdown, and JSON."""
+"""The report: tables for the terminal and for the documentation, and JSON, which can be read again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Figures, Key
+from benchmarks.tables import Row, base_of, compact, full, target_table
 from benchmarks.targets import Outcome
-from benchmarks.variants import baseline_of
 
-__all__ = ["as_json", "markdown", "text"]
+__all__ = ["as_json", "figures_of", "markdown", "put_between_marks", "text"]
 
-HEADINGS = {
-    "p50_us": "p50 µs",
-    "p99_us": "p99 µs",
-    "cpu_us": "CPU µs",
-    "rate": "calls/s",
-}
-"""What the metrics are called; the others are shown as they are."""
-
-Row = list[str]
+BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
 
 def as_json(figures: Figures, outcomes: list[Outcome], facts: dict[str, Any]) -> dict[str, Any]:
     """Return everything: medians, ratios, and the values of each round."""
     found: list[dict[str, Any]] = []
     for key, rounds in figures.values.items():
-        base = _base(key)
+        base = base_of(key)
         found.append(
             {
                 **asdict(key),
                 "median": figures.median(key),
                 "ratio": figures.ratio(key, base),
                 "ratio_spread": figures.spread(key, base),
-                "rounds": [rounds[number] for number in sorted(rounds)],
+                "rounds": {str(number): rounds[number] for number in sorted(rounds)},
             }
         )
     return {"facts": facts, "targets": [asdict(outcome) for outcome in outcomes], "figures": found}
 
 
+def figures_of(document: dict[str, Any]) -> Figures:
+    """Return the figures of what ``as_json`` made."""
+    figures = Figures()
+    for entry in document["figures"]:
+        key = Key(entry["suite"], entry["case"], entry["variant"], entry["metric"])
+        for number, value in entry["rounds"].items():
+            figures.add(key, int(number), value)
+    return figures
+
+
 def text(figures: Figures, outcomes: list[Outcome], facts: dict[str, Any]) -> str:
     """Return the report for a terminal."""
-    parts = [", ".join(f"{name} {value}" for name, value in facts.items())]
-    for heading, rows in _tables(figures, outcomes):
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        parts += [
-            "",
-            heading,
-            *(
-                "  ".join(
-                    cell.ljust(width) if column == 0 else cell.rjust(width)
-                    for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-                ).rstrip()
-                for row in rows
-            ),
-        ]
+    parts = [_facts(facts)]
+    tables = [*full(figures), target_table(outcomes)] if outcomes else list(full(figures))
+    for heading, rows in tables:
+        parts += ["", heading, *_aligned(rows)]
     return "\n".join(parts)
 
 
 def markdown(figures: Figures, outcomes: list[Outcome], facts: dict[str, Any]) -> str:
-    """Return the report for the documentation."""
-    parts = ["Measured on: " + ", ".join(f"{name} {value}" for name, value in facts.items()) + "."]
-    for heading, rows in _tables(figures, outcomes):
+    """Return the report for the documentation: the targets first."""
+    parts = [f"Measured on: {_facts(facts)}."]
+    tables = [target_table(outcomes), *compact(figures)] if outcomes else list(compact(figures))
+    for heading, rows in tables:
         head, *body = rows
-        parts += ["", f"### {heading}", "", _line(head), _line(["---"] + ["--:"] * (len(head) - 1))]
-        parts += [_line(row) for row in body]
+        parts += ["", f"### {heading[0].upper()}{heading[1:]}", "", _line(head)]
+        parts += [_line(["---"] + ["--:"] * (len(head) - 1)), *map(_line, body)]
     return "\n".join(parts) + "\n"
+
+
+def put_between_marks(path: Path, report: str) -> None:
+    """Replace what stands between the two marks of a page.
+
+    Raises:
+        BenchmarkError: The page has no marks.
+    """
+    page = path.read_text()
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise BenchmarkError(f"{path.name} has no lines {BEGIN} and {END}, between which the report goes.")
+    path.write_text(f"{before}{begin}\n\n{report}\n{end}{after}")
+
+
+def _facts(facts: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in facts.items())
+
+
+def _aligned(rows: list[Row]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        first, *others = (
+            cell.ljust(width) if number == 0 else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join([first, *others]).rstrip())
+    return lines
 
 
 def _line(cells: Row) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _tables(figures: Figures, outcomes: list[Outcome]) -> Iterator[tuple[str, list[Row]]]:
-    for suite in figures.suites():
-        for case in figures.cases(suite):
-            yield f"{suite}: {case}", _table(figures, suite, case)
-    if outcomes:
-        yield "targets", [["target", "wanted", "measured", "met", "by CPU time"], *map(_target_row, outcomes)]
-
-
-def _target_row(outcome: Outcome) -> Row:
-    cpu = "" if outcome.cpu is None else f"{outcome.cpu:.3g}"
-    return [outcome.text, outcome.wanted, f"{outcome.measured:.3g}", "yes" if outcome.met else "NO", cpu]
-
-
-def _table(figures: Figures, suite: str, case: str) -> list[Row]:
-    keys = list(figures.of(suite, case))
-    sizes = {key: key.metric.partition("@") for key in keys}
-    columns = list(dict.fromkeys(name for name, _, _ in sizes.values()))
-    places = list(dict.fromkeys((key.variant, size) for key, (_, _, size) in sizes.items()))
-    order = list(dict.fromkeys(variant for variant, _ in places))
-    places.sort(key=lambda place: (order.index(place[0]), int(place[1]) if place[1].isdigit() else 0))
-    rows = [["variant", "at", *(HEADINGS.get(name, name.replace("_", " ")) for name in columns)]]
-    for variant, size in places:
-        cells = [
-            _cell(figures, Key(suite, case, variant, f"{name}@{size}" if size else name)) for name in columns
-        ]
-        rows.append([variant, size, *cells])
-    return rows
-
-
-def _cell(figures: Figures, key: Key) -> str:
-    value = figures.median(key)
-    if value is None:
-        return ""
-    ratio = figures.ratio(key, _base(key))
-    shown = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return shown if ratio is None else f"{shown} ({ratio:.2f}x)"
-
-
-def _base(key: Key) -> Key:
-    return Key(key.suite, key.case, baseline_of(key.suite), key.metric)
