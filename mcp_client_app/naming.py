@@ -1,4 +1,4 @@
-"""Names: of servers, and of tools as models and users see them.
+"""Names: of servers, of tools as models and users see them, of headers that nobody may set.
 
 Pure functions of their arguments: no settings, no Django, no state. A public tool name is
 ``<server>__<tool>`` in ``[A-Za-z0-9_-]{1,64}``; a suffix of eight hex digits is added
@@ -16,6 +16,7 @@ __all__ = [
     "MAX_PUBLIC_NAME",
     "MAX_SERVER_NAME",
     "SERVER_NAME",
+    "is_reserved_header",
     "is_server_name",
     "normalise_tool_name",
     "public_tool_name",
@@ -30,8 +31,30 @@ SEPARATOR = "__"
 SERVER_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9-]|_(?!_|\Z))*\Z")
 """A letter, then letters, digits, ``-`` and ``_``; no ``__`` and no final ``_``."""
 
+_RESERVED_HEADERS = frozenset(
+    {
+        # They say where a request ends and how it is packed; a wrong one makes servers wait for ever.
+        "content-encoding",
+        "content-length",
+        "expect",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        # They are agreed with the server, anew for each connection.
+        "last-event-id",
+        "mcp-protocol-version",
+        "mcp-session-id",
+    }
+)
+
 _DIGITS = 8
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def is_reserved_header(name: str) -> bool:
+    """Say whether the client alone sets this header of a request, whatever its case."""
+    return name.lower() in _RESERVED_HEADERS
 
 
 def is_server_name(name: str) -> bool:

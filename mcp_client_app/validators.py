@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from mcp_client_app.naming import MAX_SERVER_NAME, is_server_name
+from mcp_client_app.naming import MAX_SERVER_NAME, is_reserved_header, is_server_name
 
 __all__ = [
     "validate_args",
@@ -96,6 +96,12 @@ def validate_headers(value: Any) -> None:
         if not _TOKEN.match(name):
             raise ValidationError(
                 _("%(name)r cannot name a header."), code="header_name", params={"name": name}
+            )
+        if is_reserved_header(name):
+            raise ValidationError(
+                _("The header %(name)r is set by the client itself; remove it."),
+                code="header_reserved",
+                params={"name": name},
             )
         if name.lower() in seen:
             raise ValidationError(

@@ -184,6 +184,8 @@ async def _attempt(
     except ServerConnectionError as error:
         if isinstance(error, TransportError) and error.status is not None:
             raise  # the server is there and said no: the same again would not help
+        if error.retry_after is not None:
+            raise  # it said when to come again, which is not now
         if hasattr(error, "sent"):
             # It was made when the link broke; until the request had been taken back, a byte may have left.
             error.sent = answer.exchange.sent

@@ -54,6 +54,10 @@ class EventStreamParser:
         parser.retry = self.retry
         return parser
 
+    def skip_event(self) -> None:
+        """Count the event being collected as received, if its id is known: it is not wanted again."""
+        self.last_event_id = self._id or None
+
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events completed by ``chunk``.
 

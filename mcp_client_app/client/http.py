@@ -19,7 +19,13 @@ from typing import Any
 import aiohttp
 
 from mcp_client_app.client.exchange import Exchange
-from mcp_client_app.client.http_setup import checked_headers, find_proxy, shared_tls_context
+from mcp_client_app.client.http_setup import (
+    checked_headers,
+    find_proxy,
+    new_socket,
+    shared_tls_context,
+    why_refused,
+)
 from mcp_client_app.client.redirects import REDIRECTS, follow, stays_at
 from mcp_client_app.client.url_policy import AddressGuard, check_url
 from mcp_client_app.datatypes import UrlPolicy, safe_url
@@ -41,6 +47,8 @@ KEEPALIVE_SECONDS = 4.0
 """Below the five seconds of uvicorn and Node: a request on a connection being closed may be lost."""
 LINGER_SECONDS = 1.0
 LINGER_SIZE = 65_536
+BEGINNING_SECONDS = 1.0
+"""For the body of a refusal: its status says enough, and some servers never end it."""
 USER_AGENT = "django-mcp-client-app"
 
 
@@ -55,6 +63,8 @@ class Response:
         self.status = answer.status
         self.content_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         """The media type in lower case, without parameters; empty if the server named none."""
+        self.charset = (answer.charset or "").lower()
+        """The encoding that the server names for text, if it does; JSON has to be UTF-8 all the same."""
 
     def header(self, name: str) -> str | None:
         """Return the header of this name, in any case, or None."""
@@ -95,11 +105,12 @@ class Response:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def read_beginning(self, limit: int) -> bytes:
-        """Return at most ``limit`` bytes of the body, fewer if it breaks off."""
+        """Return at most ``limit`` bytes of the body, fewer if it breaks off or is not there in a second."""
         body = bytearray()
-        with contextlib.suppress(MCPClientError):
-            while len(body) < limit and (chunk := await self.read_chunk()):
-                body += chunk
+        with contextlib.suppress(MCPClientError, TimeoutError):
+            async with asyncio.timeout(BEGINNING_SECONDS):
+                while len(body) < limit and (chunk := await self.read_chunk()):
+                    body += chunk
         return bytes(body[:limit])
 
     def finish(self) -> None:
@@ -260,6 +271,9 @@ class HttpClient:
                     proxy=self._proxy,
                     trace_request_ctx=exchange,
                 )
+            if answer.status < 200:
+                answer.close()
+                raise self._fault(aiohttp.ClientResponseError(answer.request_info, ()), exchange)
             location = answer.headers.get("location")
             if answer.status not in REDIRECTS or location is None:
                 return answer
@@ -296,14 +310,7 @@ class HttpClient:
         family, kind, protocol, _, address = info
         if self._proxy is None and self._guard.forbids(str(address[0])):
             raise _BlockedAddressError
-        sock = socket.socket(family, kind, protocol)
-        # A peer that vanished without a word is noticed within two minutes, also on an idle event
-        # stream, which no timer of ours ends.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
-            if hasattr(socket, option):
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-        return sock
+        return new_socket(family, kind, protocol)
 
     def _fault(self, error: Exception, exchange: Exchange) -> MCPClientError:
         """Find our exception for one of aiohttp's or the system's."""
@@ -350,31 +357,21 @@ def _why_unreachable(error: Exception) -> str | None:
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"is behind a proxy that refused the connection (HTTP {error.status})"
     if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return f"is behind a proxy that {_refusal(error.os_error)}"
+        return f"is behind a proxy that {why_refused(error.os_error)}"
     if isinstance(error, aiohttp.ClientConnectorError):
-        return _refusal(error.os_error)
+        return why_refused(error.os_error)
     if isinstance(error, RuntimeError):
         # No thread can be started for the look-up of the name any more.
         return "was not tried, because this process is ending"
     return None
 
 
-def _refusal(error: OSError) -> str:
-    if isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED:
-        return "refused the connection"
-    if error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
-        return "is unreachable from here"
-    if error.errno == errno.ETIMEDOUT:
-        return "did not answer"
-    if isinstance(error, ConnectionResetError):
-        return "closed the connection at once"
-    return f"failed ({error.strerror or type(error).__name__})"
-
-
 def _how_broken(error: Exception) -> str:
     """Say what went wrong on a connection that had come about."""
     if isinstance(error, aiohttp.ClientPayloadError):
         return "broke off in the middle of its answer"
+    if "content-encoding" in str(error):
+        return "compressed its answer in a way that it was not asked for"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "closed the connection without an answer"
     if isinstance(error, aiohttp.ClientResponseError):

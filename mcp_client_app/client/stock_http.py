@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, RequestId
 
 from mcp_client_app import json_codec
-from mcp_client_app.client.decoding import decoded
+from mcp_client_app.client.decoding import decoded, in_utf8
 from mcp_client_app.client.event_stream import EventStreamParser, ServerEvent
 from mcp_client_app.client.http import HttpClient, Response
 from mcp_client_app.client.http_farewell import end_session
@@ -200,7 +200,7 @@ class StreamableTransport(StockTransport):
             return response
         if response.content_type != JSON and not response.content_type.endswith("+json"):
             raise self._faults.no_answer(await read_refusal(response))
-        body = await response.read(self._max_frame_size)
+        body = in_utf8(await response.read(self._max_frame_size), response.charset)
         try:
             is_answered = self._route(await decoded(body), len(body), request)
         except ValueError:

@@ -15,7 +15,7 @@ from typing import Any
 from mcp.shared.dispatcher import CallOptions
 
 from mcp_client_app import json_codec
-from mcp_client_app.client.decoding import decoded
+from mcp_client_app.client.decoding import decoded, in_utf8
 from mcp_client_app.client.dispatch import BaseDispatcher, Pending
 from mcp_client_app.client.event_stream import EventStreamParser, ServerEvent
 from mcp_client_app.client.exchange import Exchange
@@ -197,7 +197,7 @@ class HttpDispatcher(BaseDispatcher):
     async def _take_body(self, response: Response, pending: Pending) -> None:
         if response.content_type != JSON and not response.content_type.endswith("+json"):
             raise self._faults.no_answer(await read_refusal(response))
-        body = await response.read(self._max_frame_size)
+        body = in_utf8(await response.read(self._max_frame_size), response.charset)
         try:
             message = await decoded(body)
         except ValueError:

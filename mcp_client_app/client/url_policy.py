@@ -21,7 +21,9 @@ __all__ = ["AddressGuard", "check_url"]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_CARRYING = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")))
+"""IPv6 networks whose last 32 bits are an IPv4 address: NAT64, its local form, translated."""
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 
 
 class AddressGuard:
@@ -94,10 +96,13 @@ def _forms(address: Address) -> list[Address]:
     """Return the address and the IPv4 address that it carries, if any."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
-    carried = address.ipv4_mapped or address.sixtofour
-    if carried is None and address in _NAT64:
-        carried = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    return [address] if carried is None else [address, carried]
+    number = int(address)
+    carried = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    is_compatible = 0xFFFF < number <= 0xFFFF_FFFF  # below are "::" and "::1"
+    is_isatap = number >> 32 & 0xFFFF_FFFF in _ISATAP
+    if is_compatible or is_isatap or any(address in network for network in _CARRYING):
+        carried.append(ipaddress.IPv4Address(number & 0xFFFF_FFFF))
+    return [address, *(each for each in carried if each is not None)]
 
 
 def _refused(message: str, server: str | None) -> ConfigurationError:

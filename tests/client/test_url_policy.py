@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_client_app.client.url_policy import AddressGuard, check_url
+from mcp_client_app.conf import AppSettings
 from mcp_client_app.datatypes import UrlPolicy
 from mcp_client_app.exceptions import ConfigurationError
 
@@ -56,10 +57,16 @@ def test_only_the_schemes_of_the_policy_are_allowed() -> None:
         "[::ffff:a9fe:a9fe]",
         "[64:ff9b::a9fe:a9fe]",
         "[2002:a9fe:a9fe::1]",
+        "[64:ff9b:1::a9fe:a9fe]",
+        "[::169.254.169.254]",
+        "[::ffff:0:169.254.169.254]",
+        "[2001:0:a9fe:a9fe::1]",
+        "[2001:db8::200:5efe:169.254.169.254]",
         "[fe80::1%25eth0]",
     ],
 )
 def test_a_blocked_address_is_refused_in_every_spelling(host: str) -> None:
+    """D16: also as an IPv6 address that carries it."""
     with pytest.raises(ConfigurationError, match="policy"):
         check_url(f"http://{host}/mcp?key=secret-9", METADATA)
 
@@ -67,6 +74,11 @@ def test_a_blocked_address_is_refused_in_every_spelling(host: str) -> None:
 @pytest.mark.parametrize("host", ["169.253.1.1", "[2001:db8::1]", "docs.example", "8.8.8.8"])
 def test_other_hosts_pass(host: str) -> None:
     check_url(f"https://{host}:8443/mcp", METADATA)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost", "10.1.2.3", "[fd00::1]"])
+def test_the_default_lets_machines_of_ones_own_pass(host: str) -> None:
+    check_url(f"http://{host}:8000/mcp", UrlPolicy(blocked_networks=tuple(AppSettings.BLOCKED_NETWORKS)))
 
 
 def test_allowed_hosts_are_globs_without_regard_to_case() -> None:
