@@ -264,24 +264,33 @@ class LoopThread:
         if caller is self.loop and relay is None:
             return await start()
         outbox = self._outbox(caller)
-        wake = asyncio.Event()
-        job = _Job(start, self.loop, lambda: outbox.put(wake.set))
-        if relay is not None:
+        if relay is None:
+            end = caller.create_future()
+            job = _Job(start, self.loop, lambda: outbox.put(lambda: _done(end)))
+        else:
+            wake = asyncio.Event()
+            job = _Job(start, self.loop, lambda: outbox.put(wake.set))
             relay.wake = lambda: outbox.put(wake.set)
         self._submit(job)
         try:
-            finished = False
-            while not finished:
-                await wake.wait()
-                wake.clear()
-                finished = job.finished  # before delivering: events come before the end
-                if relay is not None:
-                    await relay.adeliver()
+            if relay is None:
+                await end
+            else:
+                await self._deliver(job, relay, wake)
         finally:
             self._waiting.discard(job)
             if not job.finished:
                 self.call_soon(job.cancel)
         return job.outcome()
+
+    async def _deliver(self, job: _Job[Any], relay: EventRelay, wake: asyncio.Event) -> None:
+        """Deliver the events of a job until it has finished."""
+        finished = False
+        while not finished:
+            await wake.wait()
+            wake.clear()
+            finished = job.finished  # before delivering: events come before the end
+            await relay.adeliver()
 
     def _submit(self, job: _Job[Any]) -> None:
         if not self.is_alive:
@@ -333,6 +342,11 @@ class LoopThread:
             selector = getattr(self.loop, "_selector", None)
             if selector is not None:
                 selector.close()
+
+
+def _done(end: asyncio.Future[None]) -> None:
+    if not end.done():  # its task may have been cancelled
+        end.set_result(None)
 
 
 def _new_loop(use_uvloop: bool) -> asyncio.AbstractEventLoop:
