@@ -97,9 +97,12 @@ async def half_closed(peer: FaultyHttp, request: Request, reply: Reply) -> None:
 @scenario("get_refused_for_a_while", on="GET")
 async def get_refused_for_a_while(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     """Refuse the stream with ``status`` and ``headers`` until it is asked for the second time."""
+    now = asyncio.get_running_loop().time()
     if len(peer.received("GET")) == 1:
+        peer.options["refused_at"] = now
         await reply.send(peer.options["status"], headers=peer.options.get("headers"))
         return
+    peer.options["returned_after"] = now - peer.options["refused_at"]
     await reply.stream()
     await peer.keep_stream(reply)
     await peer.go_on.wait()
