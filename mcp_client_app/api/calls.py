@@ -16,7 +16,7 @@ from rest_framework.serializers import BaseSerializer
 
 from mcp_client_app import services
 from mcp_client_app.api.events import EventStreamRenderer, event_response
-from mcp_client_app.api.orders import CORRELATION_HEADER, ToolCallOrder, correlation_id
+from mcp_client_app.api.orders import CORRELATION_HEADER, ToolCallOrder, correlation_id, with_input
 from mcp_client_app.api.serializers.calls import (
     CompletionRequestSerializer,
     CompletionSerializer,
@@ -78,11 +78,11 @@ class RequestViewSet(MCPViewSet):
 
     def read_resource(self, request: Request) -> Response:
         """Read a resource."""
-        return self._answer(ResourceResultSerializer, services.read_resource, self.body())
+        return self._answer(ResourceResultSerializer, services.read_resource, with_input(self.body()))
 
     def get_prompt(self, request: Request) -> Response:
         """Fill in a prompt."""
-        return self._answer(PromptResultSerializer, services.get_prompt, self.body())
+        return self._answer(PromptResultSerializer, services.get_prompt, with_input(self.body()))
 
     def complete(self, request: Request) -> Response:
         """Ask for suggestions for an argument of a prompt or of a resource template."""

@@ -22,7 +22,7 @@ from mcp_client_app.models import CallReceipt
 from mcp_client_app.models.calls import new_correlation_id
 from mcp_client_app.models.receipts import MAX_KEY
 
-__all__ = ["CORRELATION_HEADER", "KEY_HEADER", "ToolCallOrder", "correlation_id"]
+__all__ = ["CORRELATION_HEADER", "KEY_HEADER", "ToolCallOrder", "correlation_id", "with_input"]
 
 CORRELATION_HEADER: Final = "X-Correlation-ID"
 KEY_HEADER: Final = "Idempotency-Key"
@@ -57,6 +57,12 @@ def correlation_id(request: HttpRequest | Request) -> str:
     """Return the id of the client's request, for the audit row; a new one if it brings none of sound form."""
     given = request.headers.get(CORRELATION_HEADER, "")
     return given if re.fullmatch(r"[\w.:-]{1,64}", given, re.ASCII) else new_correlation_id()
+
+
+def with_input(body: dict[str, Any]) -> dict[str, Any]:
+    """Return what is asked of the services: what the client accepts, it is asked for itself."""
+    others = {name: value for name, value in body.items() if name != "accept_input"}
+    return {**others, "on_input": dict.fromkeys(body.get("accept_input") or (), defer_input)}
 
 
 @dataclass
@@ -111,7 +117,7 @@ class ToolCallOrder:
         """Make the call and report its progress: the server's time limit holds, not the request's."""
         try:
             result = await services.acall_tool(
-                **self._wanted(),
+                **with_input(self.call),
                 user=self.user,
                 on_progress=on_progress,
                 correlation_id=self.correlation_id,
@@ -125,17 +131,11 @@ class ToolCallOrder:
         return "result", await sync_to_async(self._succeeded)(result)
 
     def _limited(self, seconds: float | None) -> dict[str, Any]:
-        call = self._wanted()
+        call = with_input(self.call)
         limit = services.call_limit(
             seconds, timeout=call.get("timeout"), server=call.get("server"), tool=call["name"]
         )
         return {**call, "timeout": limit}
-
-    def _wanted(self) -> dict[str, Any]:
-        """Return what the services want to know. What the server asks for is asked of the client."""
-        kinds = self.call.get("accept_input") or ()
-        others = {name: value for name, value in self.call.items() if name != "accept_input"}
-        return {**others, "on_input": dict.fromkeys(kinds, defer_input)}
 
     def _succeeded(self, result: ToolResult) -> dict[str, Any]:
         body = dict(ToolResultSerializer(result, context={"correlation_id": self.correlation_id}).data)

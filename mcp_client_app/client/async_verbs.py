@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, overload
 
-from mcp_client_app.client import operations, plans
+from mcp_client_app.client import plans, reads
 from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.client.outcome import CallOptions, shaped
 from mcp_client_app.client.plans import Blocks, OnProgress, Operation
@@ -148,7 +148,7 @@ class AsyncVerbs(abc.ABC):
         continuation = Continuation.of(input_responses, request_state)
         trace = with_trace_context(meta)
         operation = plans.tool_call(name, arguments, server, timeout, caller, continuation, trace, principal)
-        result, checker = await self._arun(operation, caller.relay if caller is not None else None)
+        result, checker = await self._arun(operation, plans.relay_of(caller))
         return shaped(result, checker, CallOptions(raise_on_error, structured, content))
 
     async def alist_resources(
@@ -176,11 +176,24 @@ class AsyncVerbs(abc.ABC):
         )
 
     async def aread_resource(
-        self, server: str, uri: str, *, timeout: float | None = None, principal: str = SHARED
+        self,
+        server: str,
+        uri: str,
+        *,
+        timeout: float | None = None,
+        on_input: Mapping[str, InputHandler] | None = None,
+        input_responses: InputResponses | None = None,
+        request_state: str | None = None,
+        principal: str = SHARED,
     ) -> ResourceResult:
         """Async twin of ``read_resource``."""
+        caller = plans.calling(None, on_input, self.options, is_async=True)
+        continuation = Continuation.of(input_responses, request_state)
         return await self._arun(
-            lambda pool: operations.read_resource(pool, server, uri, timeout, principal=principal)
+            lambda pool: reads.read_resource(
+                pool, server, uri, timeout, caller, continuation, principal=principal
+            ),
+            plans.relay_of(caller),
         )
 
     async def alist_prompts(
@@ -201,13 +214,19 @@ class AsyncVerbs(abc.ABC):
         arguments: Mapping[str, str] | None = None,
         *,
         timeout: float | None = None,
+        on_input: Mapping[str, InputHandler] | None = None,
+        input_responses: InputResponses | None = None,
+        request_state: str | None = None,
         principal: str = SHARED,
     ) -> PromptResult:
         """Async twin of ``get_prompt``."""
+        caller = plans.calling(None, on_input, self.options, is_async=True)
+        continuation = Continuation.of(input_responses, request_state)
         return await self._arun(
-            lambda pool: operations.get_prompt(
-                pool, server, name, arguments or {}, timeout, principal=principal
-            )
+            lambda pool: reads.get_prompt(
+                pool, server, name, arguments or {}, timeout, caller, continuation, principal=principal
+            ),
+            plans.relay_of(caller),
         )
 
     async def acomplete(
@@ -223,7 +242,7 @@ class AsyncVerbs(abc.ABC):
     ) -> Completion:
         """Async twin of ``complete``."""
         return await self._arun(
-            lambda pool: operations.complete(
+            lambda pool: reads.complete(
                 pool, server, ref, argument, value, context, timeout, principal=principal
             )
         )

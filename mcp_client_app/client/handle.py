@@ -7,8 +7,10 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from mcp_client_app.client.plans import OnProgress
+from mcp_client_app.client.rounds import InputResponses
 from mcp_client_app.datatypes import (
     SHARED,
+    InputHandler,
     PromptInfo,
     PromptResult,
     ResourceInfo,
@@ -87,6 +89,9 @@ class ServerHandle:
         *,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
+        on_input: Mapping[str, InputHandler] | None = None,
+        input_responses: InputResponses | None = None,
+        request_state: str | None = None,
         raise_on_error: bool = False,
     ) -> Any:
         """Call one of the server's tools; see ``MCPClientManager.call_tool``."""
@@ -96,6 +101,9 @@ class ServerHandle:
             server=self.name,
             timeout=timeout,
             on_progress=on_progress,
+            on_input=on_input,
+            input_responses=input_responses,
+            request_state=request_state,
             raise_on_error=raise_on_error,
             principal=self.principal,
         )
@@ -107,6 +115,9 @@ class ServerHandle:
         *,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
+        on_input: Mapping[str, InputHandler] | None = None,
+        input_responses: InputResponses | None = None,
+        request_state: str | None = None,
         raise_on_error: bool = False,
     ) -> Any:
         """Async twin of ``call_tool``."""
@@ -116,6 +127,9 @@ class ServerHandle:
             server=self.name,
             timeout=timeout,
             on_progress=on_progress,
+            on_input=on_input,
+            input_responses=input_responses,
+            request_state=request_state,
             raise_on_error=raise_on_error,
             principal=self.principal,
         )

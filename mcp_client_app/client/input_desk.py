@@ -11,6 +11,7 @@ import contextlib
 import inspect
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Coroutine, Mapping
 from typing import Any
 
@@ -50,7 +51,7 @@ class InputDesk:
         Raises:
             ConfigurationError: One of them cannot be one.
         """
-        return by_kind(self._handlers) if self._handlers else {}
+        return by_kind(dict(self._handlers)) if self._handlers else {}  # other threads may change them
 
     def for_link(self, spec: ServerSpec, principal: str) -> dict[str, LinkHandler]:
         """Return what answers requests that come over a connection, by method: these cannot wait for long."""
@@ -98,8 +99,9 @@ class InputDesk:
 
     def close(self, timeout: float) -> None:
         """Wait, from another thread and at most so long, for handlers that still run."""
+        end = time.monotonic() + timeout
         for thread in list(self._threads):
-            thread.join(timeout)
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 class _LinkHandler:

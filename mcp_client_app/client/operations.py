@@ -14,6 +14,7 @@ from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.inputs import is_input_required
 from mcp_client_app.client.listings import KINDS, gather
 from mcp_client_app.client.pool import ROW_STOP, ConnectionPool
+from mcp_client_app.client.reads import known_catalogue, send_read
 from mcp_client_app.client.resolution import (
     check_allowed,
     check_name,
@@ -25,10 +26,7 @@ from mcp_client_app.client.resolution import (
 from mcp_client_app.client.rounds import Continuation, Rounds
 from mcp_client_app.datatypes import (
     SHARED,
-    Completion,
-    PromptResult,
     ProtocolMode,
-    ResourceResult,
     ServerSpec,
     ToolInfo,
     ToolResult,
@@ -37,15 +35,12 @@ from mcp_client_app.exceptions import (
     InputRequiredError,
     InvalidArgumentsError,
     MCPClientError,
-    ProtocolError,
     RequestTimeoutError,
-    UnknownPromptError,
-    UnknownResourceError,
     UnknownToolError,
 )
 from mcp_client_app.json_schema import SchemaChecker
 
-__all__ = ["call_tool", "complete", "connect", "disconnect", "find_tool", "get_prompt", "read_resource"]
+__all__ = ["call_tool", "connect", "disconnect", "find_tool"]
 
 
 async def connect(
@@ -141,7 +136,7 @@ async def ping(
     modern = handshake is not None and handshake.mode is ProtocolMode.MODERN
     method = "server/discover" if modern else "ping"
     limit = timeout if timeout is not None else connection.spec.list_timeout
-    await _simple(pool, connection.spec.name, method, {}, limit, "a ping", principal)
+    await send_read(pool, connection.spec.name, method, {}, limit, "a ping", principal)
 
 
 # Tools -------------------------------------------------------------------------------
@@ -254,7 +249,7 @@ async def call_tool(
     result = convert.tool_result(spec, tool.name, answer.result, answer.exchange, replayed=answer.replayed)
     if tool.output_schema is None or result.is_error:
         return result, None
-    catalogue = _known(pool, spec.name, principal)
+    catalogue = known_catalogue(pool, spec.name, principal)
     return result, catalogue.output_checker(tool) if catalogue is not None else None
 
 
@@ -270,114 +265,9 @@ def _who_and_how_long(
     return known, timeout if timeout is not None else _call_timeout(pool, known, principal)
 
 
-def _known(pool: ConnectionPool, server: str, principal: str) -> Catalogue | None:
-    """Return what a server that has answered offers, if it is still there.
-
-    Whatever became of its row in the meantime, the answer counts.
-    """
-    try:
-        return pool.connection(server, principal).catalogue
-    except MCPClientError:
-        return None
-
-
 def _call_timeout(pool: ConnectionPool, server: str | None, principal: str) -> float:
     if server is not None:
         return pool.connection(server, principal).spec.call_timeout
     # The name does not say whose tool it is: the longest of the known limits, 0 meaning none.
     limits = [entry.spec.call_timeout for entry in pool.snapshot.entries.values() if entry.spec is not None]
     return 0.0 if 0.0 in limits else max(limits, default=60.0)
-
-
-# Resources, prompts, completions -----------------------------------------------------
-
-
-async def read_resource(
-    pool: ConnectionPool, server: str, uri: str, timeout: float | None, *, principal: str = SHARED
-) -> ResourceResult:
-    """Read a resource; a read, so it is repeated once after a loss."""
-    try:
-        answer = await _simple(
-            pool, server, "resources/read", {"uri": uri}, timeout, f"reading {uri!r}", principal
-        )
-    except UnknownResourceError as error:
-        error.uri = uri
-        raise
-    return convert.resource_result(server, uri, answer.result, answer.exchange)
-
-
-async def get_prompt(
-    pool: ConnectionPool,
-    server: str,
-    name: str,
-    arguments: Mapping[str, str],
-    timeout: float | None,
-    *,
-    principal: str = SHARED,
-) -> PromptResult:
-    """Fill in a prompt."""
-    params = {"name": name, "arguments": dict(arguments)}
-    try:
-        answer = await _simple(
-            pool, server, "prompts/get", params, timeout, f"the prompt {name!r}", principal
-        )
-    except UnknownPromptError as error:
-        error.prompt = name
-        raise
-    except ProtocolError as error:
-        # Some servers call it an internal error of theirs; the catalogue knows better.
-        catalogue = _known(pool, server, principal)
-        if catalogue is None or any(prompt.name == name for prompt in catalogue.prompts):
-            raise
-        raise UnknownPromptError(
-            f"The server {server!r} offers no prompt {name!r}.", server=server, prompt=name
-        ) from error
-    return convert.prompt_result(server, name, answer.result, answer.exchange)
-
-
-async def complete(
-    pool: ConnectionPool,
-    server: str,
-    ref: Mapping[str, str],
-    argument: str,
-    value: str,
-    context: Mapping[str, str] | None,
-    timeout: float | None,
-    *,
-    principal: str = SHARED,
-) -> Completion:
-    """Ask for suggestions for an argument."""
-    params: dict[str, Any] = {"ref": dict(ref), "argument": {"name": argument, "value": value}}
-    if context:
-        params["context"] = {"arguments": dict(context)}
-    answer = await _simple(pool, server, "completion/complete", params, timeout, "the completion", principal)
-    return convert.completion(answer.result)
-
-
-async def _simple(
-    pool: ConnectionPool,
-    server: str,
-    method: str,
-    params: Mapping[str, Any],
-    timeout: float | None,
-    what: str,
-    principal: str,
-) -> Answer:
-    """Send a read: a request that may be repeated after a loss."""
-    answer = Answer()
-    spec = pool.connection(server, principal).spec
-    seconds = timeout if timeout is not None else spec.call_timeout
-    rounds = Rounds(pool.host.desk, spec.name, principal, None)
-    answer.declared = rounds.declared
-
-    async def send_with(more: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer.next_round()
-        sent = {**params, **more} if more else params
-        await send(pool, spec.name, method, sent, answer, principal=principal, repeatable=True)
-        return answer.result
-
-    async with Deadline(spec.name, seconds, answer, what):
-        first = await send_with({})
-        if is_input_required(first):
-            await rounds.go_on(first, send_with)
-    return answer

@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 from mcp_client_app.client import listings, operations
 from mcp_client_app.client.caller import Caller, OnProgress
+from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.client.pool import ConnectionPool
 from mcp_client_app.client.rounds import Continuation
 from mcp_client_app.datatypes import InputHandler, Listing, ManagerOptions, ToolInfo
 from mcp_client_app.exceptions import MCPClientError
 
-__all__ = ["Blocks", "OnProgress", "Operation", "calling", "find", "listing", "tool_call"]
+__all__ = ["Blocks", "OnProgress", "Operation", "calling", "find", "listing", "relay_of", "tool_call"]
 
 T = TypeVar("T")
 Operation = Callable[[ConnectionPool], Coroutine[Any, Any, T]]
@@ -31,6 +32,11 @@ def calling(
     if on_progress is None and not on_input:
         return None
     return Caller(on_progress, on_input, options, is_async=is_async)
+
+
+def relay_of(caller: Caller | None) -> EventRelay | None:
+    """Return what carries events to the caller, if it wants any."""
+    return caller.relay if caller is not None else None
 
 
 def tool_call(

@@ -10,7 +10,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, overload
 
-from mcp_client_app.client import operations, plans
+from mcp_client_app.client import plans, reads
 from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.client.outcome import CallOptions, shaped
 from mcp_client_app.client.plans import Blocks, OnProgress, Operation
@@ -195,7 +195,7 @@ class SyncVerbs(abc.ABC):
         continuation = Continuation.of(input_responses, request_state)
         trace = with_trace_context(meta)
         operation = plans.tool_call(name, arguments, server, timeout, caller, continuation, trace, principal)
-        result, checker = self._run("call_tool", operation, caller.relay if caller is not None else None)
+        result, checker = self._run("call_tool", operation, plans.relay_of(caller))
         return shaped(result, checker, CallOptions(raise_on_error, structured, content))
 
     call_tool_sync = call_tool
@@ -226,17 +226,30 @@ class SyncVerbs(abc.ABC):
         return list(self._run("list_resource_templates", operation).items)
 
     def read_resource(
-        self, server: str, uri: str, *, timeout: float | None = None, principal: str = SHARED
+        self,
+        server: str,
+        uri: str,
+        *,
+        timeout: float | None = None,
+        on_input: Mapping[str, InputHandler] | None = None,
+        input_responses: InputResponses | None = None,
+        request_state: str | None = None,
+        principal: str = SHARED,
     ) -> ResourceResult:
-        """Read a resource.
+        """Read a resource; ``on_input`` and what follows are as for ``call_tool``.
 
         Raises:
             UnknownResourceError: The server has none of this URI.
             MCPClientError: As for ``call_tool``.
         """
+        caller = plans.calling(None, on_input, self.options)
+        continuation = Continuation.of(input_responses, request_state)
         return self._run(
             "read_resource",
-            lambda pool: operations.read_resource(pool, server, uri, timeout, principal=principal),
+            lambda pool: reads.read_resource(
+                pool, server, uri, timeout, caller, continuation, principal=principal
+            ),
+            plans.relay_of(caller),
         )
 
     def list_prompts(
@@ -259,19 +272,25 @@ class SyncVerbs(abc.ABC):
         arguments: Mapping[str, str] | None = None,
         *,
         timeout: float | None = None,
+        on_input: Mapping[str, InputHandler] | None = None,
+        input_responses: InputResponses | None = None,
+        request_state: str | None = None,
         principal: str = SHARED,
     ) -> PromptResult:
-        """Fill in a prompt.
+        """Fill in a prompt; ``on_input`` and what follows are as for ``call_tool``.
 
         Raises:
             UnknownPromptError: The server has no such prompt.
             MCPClientError: As for ``call_tool``.
         """
+        caller = plans.calling(None, on_input, self.options)
+        continuation = Continuation.of(input_responses, request_state)
         return self._run(
             "get_prompt",
-            lambda pool: operations.get_prompt(
-                pool, server, name, arguments or {}, timeout, principal=principal
+            lambda pool: reads.get_prompt(
+                pool, server, name, arguments or {}, timeout, caller, continuation, principal=principal
             ),
+            plans.relay_of(caller),
         )
 
     def complete(
@@ -294,7 +313,7 @@ class SyncVerbs(abc.ABC):
         """
         return self._run(
             "complete",
-            lambda pool: operations.complete(
+            lambda pool: reads.complete(
                 pool, server, ref, argument, value, context, timeout, principal=principal
             ),
         )

@@ -46,6 +46,8 @@ __all__ = [
 
 T = TypeVar("T", ToolResult, ResourceResult, PromptResult, Completion)
 OnProgress = Callable[[Progress], Any]
+InputResponses = Mapping[str, InputAnswer | Mapping[str, Any]]
+"""Answers by key; see the manager's ``call_tool``."""
 
 
 def call_tool(
@@ -58,7 +60,7 @@ def call_tool(
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
     on_input: Mapping[str, InputHandler] | None = None,
-    input_responses: Mapping[str, InputAnswer | Mapping[str, Any]] | None = None,
+    input_responses: InputResponses | None = None,
     request_state: str | None = None,
     raise_on_error: bool = False,
     correlation_id: str | None = None,
@@ -112,7 +114,7 @@ async def acall_tool(
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
     on_input: Mapping[str, InputHandler] | None = None,
-    input_responses: Mapping[str, InputAnswer | Mapping[str, Any]] | None = None,
+    input_responses: InputResponses | None = None,
     request_state: str | None = None,
     raise_on_error: bool = False,
     correlation_id: str | None = None,
@@ -157,6 +159,9 @@ def read_resource(
     user: Any = None,
     agent: str = "",
     timeout: float | None = None,
+    on_input: Mapping[str, InputHandler] | None = None,
+    input_responses: InputResponses | None = None,
+    request_state: str | None = None,
     correlation_id: str | None = None,
 ) -> ResourceResult:
     """Read a resource for somebody, and write down that it happened."""
@@ -164,7 +169,14 @@ def read_resource(
 
     def call() -> ResourceResult:
         require(user, CALL, server=server)
-        return get_mcp_manager().read_resource(server, uri, timeout=timeout)
+        return get_mcp_manager().read_resource(
+            server,
+            uri,
+            timeout=timeout,
+            on_input=on_input,
+            input_responses=input_responses,
+            request_state=request_state,
+        )
 
     return _recorded("read_resource", record, call)
 
@@ -176,6 +188,9 @@ async def aread_resource(
     user: Any = None,
     agent: str = "",
     timeout: float | None = None,
+    on_input: Mapping[str, InputHandler] | None = None,
+    input_responses: InputResponses | None = None,
+    request_state: str | None = None,
     correlation_id: str | None = None,
 ) -> ResourceResult:
     """Async twin of ``read_resource``."""
@@ -183,7 +198,14 @@ async def aread_resource(
 
     async def call() -> ResourceResult:
         await sync_to_async(require)(user, CALL, server=server)
-        return await get_mcp_manager().aread_resource(server, uri, timeout=timeout)
+        return await get_mcp_manager().aread_resource(
+            server,
+            uri,
+            timeout=timeout,
+            on_input=on_input,
+            input_responses=input_responses,
+            request_state=request_state,
+        )
 
     return await _arecorded(record, call)
 
@@ -196,6 +218,9 @@ def get_prompt(
     user: Any = None,
     agent: str = "",
     timeout: float | None = None,
+    on_input: Mapping[str, InputHandler] | None = None,
+    input_responses: InputResponses | None = None,
+    request_state: str | None = None,
     correlation_id: str | None = None,
 ) -> PromptResult:
     """Fill in a prompt for somebody, and write down that it happened."""
@@ -203,7 +228,15 @@ def get_prompt(
 
     def call() -> PromptResult:
         require(user, CALL, server=server)
-        return get_mcp_manager().get_prompt(server, name, arguments, timeout=timeout)
+        return get_mcp_manager().get_prompt(
+            server,
+            name,
+            arguments,
+            timeout=timeout,
+            on_input=on_input,
+            input_responses=input_responses,
+            request_state=request_state,
+        )
 
     return _recorded("get_prompt", record, call)
 
@@ -216,6 +249,9 @@ async def aget_prompt(
     user: Any = None,
     agent: str = "",
     timeout: float | None = None,
+    on_input: Mapping[str, InputHandler] | None = None,
+    input_responses: InputResponses | None = None,
+    request_state: str | None = None,
     correlation_id: str | None = None,
 ) -> PromptResult:
     """Async twin of ``get_prompt``."""
@@ -223,7 +259,15 @@ async def aget_prompt(
 
     async def call() -> PromptResult:
         await sync_to_async(require)(user, CALL, server=server)
-        return await get_mcp_manager().aget_prompt(server, name, arguments, timeout=timeout)
+        return await get_mcp_manager().aget_prompt(
+            server,
+            name,
+            arguments,
+            timeout=timeout,
+            on_input=on_input,
+            input_responses=input_responses,
+            request_state=request_state,
+        )
 
     return await _arecorded(record, call)
 

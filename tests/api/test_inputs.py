@@ -97,3 +97,16 @@ def test_the_answers_are_in_no_answer_of_the_audit(api, asking, settings):
     api.call("safe__fail", {"message": "x"}, **answered({"key": SECRET}))
     (row,) = api.get("calls/").json()["results"]
     assert SECRET not in json.dumps(row["arguments"])
+
+
+def test_prompts_and_resources_ask_and_go_on_too(api, asking):
+    requests = {
+        "prompts/get/": {"server": "safe", "name": "paint"},
+        "resources/read/": {"server": "safe", "uri": "peer://x"},
+    }
+    for place, body in requests.items():
+        first = api.post(place, {**body, "accept_input": ["elicitation"]})
+        assert (first.status_code, first.json()["input_requests"]) == (409, {"key": ASK})
+        second = api.post(place, {**body, **answered()})
+        assert second.status_code == 200
+        assert "opaque-state" in json.dumps(second.json())

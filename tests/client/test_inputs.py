@@ -6,12 +6,23 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mcp_client_app.datatypes import InputAnswer, InputRequest, Progress, ServerSpec, defer_input
+from mcp_client_app.client.input_desk import PLACES
+from mcp_client_app.datatypes import (
+    InputAnswer,
+    InputRequest,
+    Progress,
+    ProtocolMode,
+    ServerSpec,
+    Transport,
+    defer_input,
+)
 from mcp_client_app.exceptions import (
     ConfigurationError,
     InputRequiredError,
@@ -21,7 +32,7 @@ from mcp_client_app.exceptions import (
     ServerCrashedError,
 )
 from tests.client.conftest import MakeManager, MakePeer
-from tests.client.linking import LINKS
+from tests.client.linking import LINKS, http_spec, sdk_over_http
 from tests.client.peers import PATIENCE, SERVERS, Peer, stdio_spec
 
 NAME = {
@@ -201,6 +212,15 @@ def test_prompts_and_resources_ask_too(manage: MakeManager, asking: MakeAsking):
     with pytest.raises(InputRequiredError) as caught:
         manager.get_prompt("srv", "paint")
     assert (caught.value.tool, caught.value.request_state) == (None, "s1")
+    go_on: dict[str, Any] = {
+        "input_responses": {"who": {"action": "decline"}},
+        "request_state": "s1",
+        "on_input": {"roots": defer_input},
+    }
+    gone_on = manager.get_prompt("srv", "paint", **go_on).messages[0]["content"]["text"]
+    for text in (gone_on, manager.read_resource("srv", "peer://x", **go_on).text):
+        assert json.loads(text)["inputResponses"] == {"who": {"action": "decline"}}
+        assert "roots" in json.loads(text)["capabilities"]
     manager.input_handlers["elicitation"] = accept
     prompt = manager.get_prompt("srv", "paint")
     assert json.loads(prompt.messages[0]["content"]["text"])["requestState"] == "s1"
@@ -551,10 +571,19 @@ def test_progress_and_questions_reach_the_caller_side_by_side(manage: MakeManage
     assert hello.text == "Hello Ada"
 
 
+@pytest.fixture(scope="module", params=["stdio", "json", "events"])
+def sdk(request: pytest.FixtureRequest) -> Iterator[ServerSpec]:
+    """A server of the SDK, over stdio and over HTTP in both forms."""
+    if request.param == "stdio":
+        yield stdio_spec("sdk", SERVERS / "sdk_stdio.py", bare=False)
+    else:
+        with sdk_over_http(*(["--json"] if request.param == "json" else [])) as url:
+            yield http_spec(url, name="sdk")
+
+
 @pytest.mark.parametrize("link", LINKS)
-def test_a_server_of_the_sdk_is_answered_in_a_later_request(manage: MakeManager, link: str):
-    spec: ServerSpec = stdio_spec("sdk", SERVERS / "sdk_stdio.py", bare=False, link=link)
-    manager = manage(spec)
+def test_a_server_of_the_sdk_is_answered_in_a_later_request(manage: MakeManager, sdk: ServerSpec, link: str):
+    manager = manage(replace(sdk, link=link))
     with pytest.raises(InputRequiredError) as caught:
         manager.call_tool("sdk__greet", on_input={"elicitation": defer_input})
     (request,) = caught.value.requests
@@ -566,6 +595,56 @@ def test_a_server_of_the_sdk_is_answered_in_a_later_request(manage: MakeManager,
         on_input={"elicitation": defer_input},
     )
     assert result.text == "Hello Grace"
+
+
+@pytest.mark.parametrize("mode", [ProtocolMode.LEGACY, ProtocolMode.AUTO])
+def test_a_server_in_this_process_may_ask_too(manage: MakeManager, mode: ProtocolMode):
+    spec = ServerSpec(
+        name="here",
+        transport=Transport.IN_PROCESS,
+        in_process="tests.servers.sdk_server:make_server",
+        mode=mode,
+    )
+    manager = manage(spec)
+    manager.input_handlers["elicitation"] = lambda request: request.accept({"name": "Ada"})
+    assert manager.call_tool("here__greet").text == "Hello Ada"
+
+
+def test_a_handle_hands_on_handlers_and_answers(manage: MakeManager, asking: MakeAsking):
+    manager = manage(asking())
+    manager.connect("srv")
+    handle = manager.get_client("srv")
+    assert handle is not None
+    assert told(handle.call_tool("echo", on_input={"elicitation": accept}))["requestState"] == "s1"
+    going_on = asyncio.run(handle.acall_tool("echo", input_responses={"who": {"action": "cancel"}}))
+    assert told(going_on)["inputResponses"] == {"who": {"action": "cancel"}}
+
+
+def test_more_handlers_than_places_take_turns(manage: MakeManager, asking: MakeAsking):
+    requests = {str(number): NAME for number in range(PLACES + 1)}
+    manager = manage(asking({"": {"inputRequests": requests, "requestState": "s1"}}))
+    lock, full, go_on = threading.Lock(), threading.Event(), threading.Event()
+    at_work = most = 0
+
+    def answer(request: InputRequest) -> InputAnswer:
+        nonlocal at_work, most
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+            if at_work == PLACES:
+                full.set()
+        assert go_on.wait(PATIENCE)
+        with lock:
+            at_work -= 1
+        return request.decline()
+
+    manager.input_handlers["elicitation"] = answer
+    with ThreadPoolExecutor(1) as executor:
+        running = executor.submit(manager.call_tool, "srv__echo")
+        assert full.wait(PATIENCE)
+        go_on.set()
+        assert len(told(running.result(PATIENCE))["inputResponses"]) == PLACES + 1
+    assert most == PLACES
 
 
 # Over a connection: the handshake eras -----------------------------------------------

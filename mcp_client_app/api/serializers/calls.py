@@ -49,15 +49,9 @@ def _server(**kwargs: Any) -> serializers.CharField:
     return serializers.CharField(max_length=40, help_text="Its name; case makes no difference.", **kwargs)
 
 
-class ToolCallRequestSerializer(serializers.Serializer[Any]):
-    """A call of a tool."""
+class InputSerializer(serializers.Serializer[Any]):
+    """What a server may ask for, and answers to what it has asked for."""
 
-    name = serializers.CharField(
-        max_length=1000, help_text="`<server>__<tool>`, or the tool's own name if it is unique."
-    )
-    arguments = serializers.DictField(required=False, help_text="What the tool's input schema asks for.")
-    server = _server(required=False, allow_null=True)
-    timeout = _timeout()
     accept_input = serializers.ListField(
         child=serializers.ChoiceField(choices=[kind.value for kind in InputKind]),
         required=False,
@@ -77,6 +71,17 @@ class ToolCallRequestSerializer(serializers.Serializer[Any]):
         trim_whitespace=False,
         help_text="From the same earlier answer, unchanged.",
     )
+
+
+class ToolCallRequestSerializer(InputSerializer):
+    """A call of a tool."""
+
+    name = serializers.CharField(
+        max_length=1000, help_text="`<server>__<tool>`, or the tool's own name if it is unique."
+    )
+    arguments = serializers.DictField(required=False, help_text="What the tool's input schema asks for.")
+    server = _server(required=False, allow_null=True)
+    timeout = _timeout()
     idempotency_key = serializers.CharField(
         required=False,
         allow_null=True,
@@ -101,7 +106,7 @@ class ToolResultSerializer(CorrelatedSerializer):
     replayed = serializers.BooleanField(help_text="The call was sent twice, because the link was lost.")
 
 
-class ResourceRequestSerializer(serializers.Serializer[Any]):
+class ResourceRequestSerializer(InputSerializer):
     """A resource to read."""
 
     server = _server()
@@ -118,7 +123,7 @@ class ResourceResultSerializer(CorrelatedSerializer):
     contents = serializers.ListField(child=serializers.DictField())
 
 
-class PromptRequestSerializer(serializers.Serializer[Any]):
+class PromptRequestSerializer(InputSerializer):
     """A prompt to fill in."""
 
     server = _server()
