@@ -12,8 +12,8 @@ from django.utils.module_loading import import_string
 from mcp_client_app import __version__
 from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import InputHandler, ManagerOptions, UrlPolicy
-from mcp_client_app.runtime.fork_gate import no_fork
 from mcp_client_app.exceptions import ConfigurationError
+from mcp_client_app.runtime.fork_gate import no_fork
 
 __all__ = ["input_handlers", "manager_options"]
 
