@@ -82,6 +82,7 @@ def answer(client: Client, ask: Ask, **headers: str) -> str:
 
 
 def test_no_page_and_no_answer_holds_a_secret(servers, clients, caplog):
+    """D14."""
     caplog.set_level(logging.DEBUG)
     leaks: list[str] = []
     seen: set[str] = set()

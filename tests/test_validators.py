@@ -77,11 +77,13 @@ def test_header_names_are_tokens_each_given_once():
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\n", "a\0", "\x7f", "☃"])
 def test_header_values_that_http_does_not_allow_are_refused(value):
+    """H23."""
     assert refused(validators.validate_headers, {"X": value})[0] == "header_value"
 
 
 @pytest.mark.parametrize("value", [" a", "a\t"])
 def test_header_values_with_outer_white_space_are_refused(value):
+    """H23."""
     assert refused(validators.validate_headers, {"X": value})[0] == "header_space"
 
 
@@ -118,6 +120,7 @@ def test_urls_are_http_with_a_host_and_may_refer_to_variables(url):
     ],
 )
 def test_other_urls_are_refused(url):
+    """H24."""
     assert refused(validators.validate_url, url)[0] == "url"
 
 

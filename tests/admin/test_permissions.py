@@ -42,6 +42,7 @@ def remote(**fields) -> ServerConfig:
     ],
 )
 def test_an_editor_cannot_add_a_server_that_runs_code(staff: MakeStaff, settings, fields):
+    """D16."""
     settings.MCP_CLIENT_IN_PROCESS_SERVERS = {"key": "a.b"}
     response = pages.add(staff(*EDITOR), name="evil", **fields)
     assert "transport" in pages.errors(response)

@@ -52,6 +52,7 @@ def test_strange_values_of_a_server_do_not_break_the_answer(api):
         ({"name": "peer__echo", "arguments": ["text"]}, 400, "invalid"),
         ({"name": "peer__echo", "arguments": None}, 400, "invalid"),
         ({"name": "peer__echo", "timeout": 0}, 400, "invalid"),
+        ({"name": "peer__echo", "timeout": True}, 400, "invalid"),
     ],
 )
 def test_what_cannot_be_called_is_refused_by_code(api, call, status, code):
@@ -109,6 +110,7 @@ def test_an_error_of_the_protocol_is_the_servers(api):
 
 
 def test_a_call_ends_with_the_request(api, settings):
+    """D20: before the worker is killed, with the outcome unknown."""
     settings.MCP_CLIENT_REQUEST_TIMEOUT = 0.5
     stored("peer")
     services.connect("peer")

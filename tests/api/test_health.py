@@ -9,6 +9,7 @@ from tests.stored import stored
 
 
 def test_health_gives_numbers_and_connects_nothing(api_as, tmp_path):
+    """D22."""
     stored("peer", f"--pid-file={tmp_path / 'pids'}")
     stored("off", enabled=False)
 

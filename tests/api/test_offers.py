@@ -34,6 +34,7 @@ def pids(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("place", ["tools", "tools/", "servers/peer/tools/", "resources", "prompts/"])
 def test_a_list_connects_nothing(api, tmp_path, place):
+    """D22."""
     stored("peer", f"--pid-file={tmp_path / 'pids'}")
 
     answer = api.get(place)

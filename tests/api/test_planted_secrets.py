@@ -24,6 +24,7 @@ PLACES = (
 
 @pytest.mark.parametrize("permissions", ["administrator", "viewer"])
 def test_no_answer_shows_a_planted_secret(api, api_as, caplog, permissions):
+    """D14."""
     env = {"API_KEY": PLANTED["env"]}
     stored("peer", env=env)
     stored("crashing", "--scenario=exit_at_start=1", env=env)

@@ -226,6 +226,7 @@ def test_characters_that_no_database_takes_are_replaced(api):
 
 
 def test_a_server_that_runs_code_needs_the_permission(api_as):
+    """D16."""
     editor = api_as(*EDITOR)
 
     for body in (

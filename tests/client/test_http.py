@@ -296,6 +296,7 @@ async def test_the_process_has_one_tls_context() -> None:
 
 
 async def test_a_name_that_stands_for_a_blocked_address_is_refused_at_the_socket() -> None:
+    """D16: whatever its spelling, and whatever DNS answers."""
     policy = UrlPolicy(blocked_networks=("127.0.0.0/8", "::1/128"))
     async with (
         FaultyHttp() as peer,
@@ -387,6 +388,7 @@ async def test_a_redirect_at_the_same_server_repeats_the_request_with_body_and_h
 
 
 async def test_a_redirect_to_another_server_is_named_and_never_gets_the_request() -> None:
+    """H05."""
     exchange = Exchange()
     async with (
         FaultyHttp() as other,

@@ -19,6 +19,7 @@ from tests.client.peers import PATIENCE, Recorder
 def test_an_edit_lets_the_running_call_end_and_then_starts_the_new_process(
     manage: MakeManager, peer: MakePeer, threads: ThreadPoolExecutor
 ):
+    """D17."""
     server = peer("srv")
     manager = manage(server)
     source = manager.source
@@ -41,6 +42,7 @@ def test_an_edit_lets_the_running_call_end_and_then_starts_the_new_process(
 def test_a_call_that_does_not_end_is_cut_after_the_shutdown_time(
     manage: MakeManager, peer: MakePeer, threads: ThreadPoolExecutor
 ):
+    """D17."""
     server = peer("srv", shutdown_timeout=0.3)
     manager = manage(server)
     source = manager.source

@@ -47,6 +47,7 @@ VARIANTS = [
 def test_a_blocked_tool_is_not_called_by_any_variant_of_its_name(
     manage: MakeManager, peer: MakePeer, name: str, tool_filter: ToolFilter
 ):
+    """D13: nothing reaches the server."""
     server = peer("srv", filter=tool_filter, mode="legacy")
     manager = manage(server)
     arguments = {"path": str(server.directory / "written"), "text": "x"}
@@ -60,6 +61,7 @@ def test_a_blocked_tool_is_not_called_by_any_variant_of_its_name(
 
 
 def test_a_blocked_tool_says_so_and_nothing_is_even_connected(manage: MakeManager, peer: MakePeer):
+    """D13."""
     server = peer("srv", filter=ToolFilter(blocked=("write",)))
     manager = manage(server)
     with pytest.raises(ToolBlockedError, match="'write' of 'srv' is blocked") as caught:

@@ -37,6 +37,7 @@ from tests.client.peers import PATIENCE, Recorder
 
 
 def test_nothing_is_started_before_the_first_use(peer: MakePeer):
+    """D09."""
     server = peer("srv")
     before = set(threading.enumerate())
     manager = MCPClientManager(StaticSource([server.spec]))
@@ -252,6 +253,7 @@ def test_a_call_in_flight_keeps_an_otherwise_idle_server(
 
 
 def test_close_ends_processes_and_threads_and_refuses_what_comes_later(peer: MakePeer):
+    """D11."""
     server = peer("srv")
     manager = MCPClientManager(StaticSource([server.spec]))
     manager.connect("srv")
@@ -329,6 +331,7 @@ def test_failing_to_connect_leaves_no_descriptor(manage: MakeManager, peer: Make
 
 
 def test_managers_come_and_go_without_a_trace(peer: MakePeer):
+    """D11."""
     server = peer("srv")
     gc.collect()
     before = leftovers.descriptors()
@@ -359,6 +362,7 @@ def test_a_sync_verb_on_a_running_loop_names_its_twin(
 def test_coroutines_of_several_loops_share_one_connection(
     manage: MakeManager, peer: MakePeer, threads: ThreadPoolExecutor
 ):
+    """D12."""
     server = peer("srv")
     manager = manage(server)
 
@@ -372,6 +376,7 @@ def test_coroutines_of_several_loops_share_one_connection(
 
 
 def test_a_loop_per_call_is_fine(manage: MakeManager, peer: MakePeer):
+    """D03."""
     server = peer("srv")
     manager = manage(server)
     for text in "abc":

@@ -41,6 +41,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     ids=["polite", "stubborn"],
 )
 def test_a_program_that_never_closes_leaves_no_process(run: Run, end: str, options: tuple[str, ...]):
+    """D10: whatever the program did to its threads, and whatever the server ignores."""
     script = run(f"call('hi'); {end}", *options)
     assert script.finish() == "hi\n"
     assert leftovers.survivors(set(script.pids)) == []
@@ -81,6 +82,7 @@ def test_a_program_killed_hard_leaves_nothing_of_the_group(run: Run, tmp_path: P
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "sys.exit(0)"])
 def test_forked_children_use_processes_of_their_own_and_the_parent_goes_on(run: Run, end: str):
+    """D01, D02."""
     script = run(
         f"""
         call('parent')

@@ -59,6 +59,7 @@ def test_a_redirect_to_another_server_is_not_followed(url: str, location: str) -
 
 
 def test_giving_up_tls_is_refused_and_named() -> None:
+    """H05."""
     assert "give up TLS" in str(refusal("POST", "https://host/mcp", 307, "http://host/secret"))
 
 

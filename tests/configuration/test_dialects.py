@@ -73,6 +73,7 @@ def test_bare_map_with_schema_key():
 
 
 def test_vs_code_form_with_inputs():
+    """C07."""
     (server,) = parse(
         {
             "inputs": [{"type": "promptString", "id": "key", "password": True}],
@@ -151,6 +152,7 @@ def test_other_documents_are_refused(document):
 
 
 def test_names_are_turned_into_server_names_and_kept_as_labels():
+    """C20."""
     (server,) = parse({"My Wéird__Server": STDIO})
 
     assert (server.name, server.label) == ("My-Weird-Server", "My Wéird__Server")
@@ -163,6 +165,7 @@ def test_a_title_in_the_entry_is_the_label():
 
 
 def test_names_that_collide_are_an_error_of_the_later_entry_even_by_case():
+    """C20."""
     first, second, third = parse({"git hub": STDIO, "Git-Hub": STDIO, "other": STDIO})
 
     assert first.error is None
@@ -181,6 +184,7 @@ def test_a_name_that_appears_twice_in_the_text_is_noticed():
 
 
 def test_one_bad_entry_never_sinks_the_others():
+    """C21."""
     servers = parse({"a": "x", "b": {"transport": "htttp", "url": "https://h"}, "c": {}, "d": STDIO})
 
     assert [server.error is None for server in servers] == [False, False, False, True]
@@ -223,6 +227,13 @@ def test_an_entry_of_the_wrong_form_is_an_error_without_any_value(entry):
     assert "hunter2" not in server.error + repr(server)
 
 
+@pytest.mark.parametrize("entry", [{"command": "x"}, {"command": "\0"}, 5], ids=["good", "bad", "no entry"])
+def test_a_name_that_no_page_and_no_database_takes_is_shown_all_the_same(entry):
+    (server,) = parse({"half \ud800, \0": entry})
+
+    assert server.label == "half \ufffd, \ufffd"
+
+
 def test_an_entry_that_reaches_nothing_is_an_error():
     assert read(args=["x"]).error == "The entry has neither a command nor a URL."
 
@@ -248,21 +259,25 @@ def test_a_repr_shows_no_secrets():
     ],
 )
 def test_the_spellings_of_http_transports(key, spelling, transport):
+    """C04."""
     assert fields(**{key: spelling, "url": "https://h/mcp"})["transport"] == transport
 
 
 @pytest.mark.parametrize("spelling", ["stdio", "STDIO", "local"])
 def test_the_spellings_of_stdio(spelling):
+    """C04."""
     assert fields(type=spelling, command="x")["transport"] == "stdio"
 
 
 def test_a_misspelt_transport_is_an_error_with_a_suggestion():
+    """C21: it never becomes HTTP in silence."""
     assert (
         read(type="htttp", url="https://h").error == "'type' names an unknown transport. Did you mean 'http'?"
     )
 
 
 def test_a_transport_object_is_flattened():
+    """C09."""
     assert fields(transport={"type": "stdio", "command": "x", "args": ["y"]}, disabled=True) == {
         "transport": "stdio",
         "command": "x",
@@ -282,6 +297,7 @@ def test_a_transport_object_is_flattened():
     ],
 )
 def test_the_transport_of_a_lone_url_is_inferred_and_reported(url, transport):
+    """C11."""
     server = read(url=url)
 
     assert server.fields["transport"] == transport
@@ -289,6 +305,7 @@ def test_the_transport_of_a_lone_url_is_inferred_and_reported(url, transport):
 
 
 def test_the_other_keys_of_a_url():
+    """C06: ``serverUrl`` and the like."""
     assert fields(httpUrl="https://h/sse") == {"url": "https://h/sse", "transport": "streamable_http"}
     assert fields(serverUrl="https://h/mcp")["url"] == "https://h/mcp"
     both = read(url="https://h/sse", httpUrl="https://h/mcp")
@@ -382,12 +399,14 @@ def test_variables_to_pass_on():
     ],
 )
 def test_time_limits_are_seconds(entry, expected):
+    """C19."""
     found = fields(**STDIO, **entry)
 
     assert {name: value for name, value in found.items() if name.endswith("_timeout")} == expected
 
 
 def test_milliseconds_are_reported():
+    """C19: what is over a thousand."""
     assert noticed(read(**STDIO, timeout=30000), "read as milliseconds")
     assert not read(**STDIO, timeout=30).notices
 
@@ -410,6 +429,7 @@ def test_milliseconds_are_reported():
     ],
 )
 def test_enabled_in_all_its_spellings(entry, enabled):
+    """C10."""
     assert fields(**STDIO, **entry).get("enabled") is enabled
 
 
@@ -437,6 +457,7 @@ def test_filters_in_all_their_spellings(entry, allowed, blocked):
 
 @pytest.mark.parametrize("key", ["autoApprove", "alwaysAllow", "trust"])
 def test_approvals_grant_nothing(key):
+    """C10."""
     server = read(**STDIO, disabled=True, **{key: ["*"]})
 
     assert server.fields == {
@@ -451,6 +472,7 @@ def test_approvals_grant_nothing(key):
 
 
 def test_unknown_keys_are_kept_as_they_are():
+    """C19."""
     extra = {"icon": "x.png", "oauth": {"clientId": "a", "clientSecret": "b"}, "mode": "fast", "strict": True}
     server = read(**STDIO, **extra)
 
@@ -495,6 +517,7 @@ def test_variables_of_an_editor_are_an_error(entry):
 
 
 def test_references_are_kept_raw():
+    """C12: what is stored is the reference."""
     raw = {"A": "${TOKEN:-x}", "B": "$TOKEN", "C": "${env:TOKEN}"}
 
     assert fields(**STDIO, env=raw)["env"] == raw

@@ -35,6 +35,7 @@ def expanded(value, **options):
     ],
 )
 def test_references_in_braces_are_filled_in_anywhere(value, result):
+    """C12, C17."""
     assert expanded(value) == result
     assert expanded(value, bare_words=False) == result
 
@@ -49,6 +50,7 @@ def test_references_in_braces_are_filled_in_anywhere(value, result):
     ],
 )
 def test_bare_words_are_filled_in_where_they_count(value, result):
+    """C17: as a whole word only."""
     assert expanded(value) == result
     assert expanded(value, bare_words=False) == value
 
@@ -87,6 +89,7 @@ def test_bare_words_are_filled_in_where_they_count(value, result):
     ],
 )
 def test_everything_else_stays_byte_for_byte(value):
+    """C13: dollars in passwords."""
     assert full(value).value == value
     assert full(value).warnings == ()
 
@@ -103,6 +106,7 @@ def test_everything_else_stays_byte_for_byte(value):
     ],
 )
 def test_two_dollars_before_a_brace_stand_for_one(value, result):
+    """C16."""
     assert expanded(value) == result
     assert expanded(value, bare_words=False) == result
 
@@ -119,6 +123,7 @@ def test_a_value_that_was_filled_in_is_not_looked_at_again():
 
 
 def test_a_missing_variable_in_braces_is_an_error_that_names_field_and_variable():
+    """C14."""
     with pytest.raises(ConfigurationError) as caught:
         full("Bearer ${NOPE} and ${TOKEN}")
 

@@ -7,6 +7,7 @@ from mcp_client_app.exceptions import ConfigurationError
 
 
 def test_comments_and_trailing_commas_are_accepted():
+    """C01, C02."""
     text = """
     // servers
     {
@@ -21,18 +22,21 @@ def test_comments_and_trailing_commas_are_accepted():
 
 
 def test_strings_are_left_alone():
+    """C01: also what looks like a comment in a URL."""
     text = r'{"url": "https://host/a", "b": "/* no */ ,] ,}", "c": "\"// no", "d": "\\",}'
 
     assert loads(text) == {"url": "https://host/a", "b": "/* no */ ,] ,}", "c": '"// no', "d": "\\"}
 
 
 def test_a_byte_order_mark_is_accepted():
+    """C03."""
     assert loads(b"\xef\xbb\xbf{}") == {}
     assert loads("\ufeff{}") == {}
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_utf_16_and_utf_32_are_refused_by_name(encoding):
+    """C03: a clear error, and nothing is imported."""
     with pytest.raises(ConfigurationError, match="save it as UTF-8"):
         loads('{"a": 1}'.encode(encoding))
 

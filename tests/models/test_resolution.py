@@ -84,6 +84,7 @@ def test_what_the_row_leaves_open_comes_from_the_settings(settings):
 
 
 def test_a_url_and_headers_are_filled_in_and_judged():
+    """C12, H24."""
     row = http(
         url="https://${HOST}/mcp", headers={"Authorization": "Bearer $TOKEN"}, terminate_on_close=False
     )
@@ -95,6 +96,7 @@ def test_a_url_and_headers_are_filled_in_and_judged():
 
 
 def test_final_newlines_of_header_values_are_dropped():
+    """H23: tokens from files end in one."""
     assert http(headers={"X": "${LINE}"}).to_spec(VARIABLES).headers == {"X": "hunter2"}
 
 
@@ -176,6 +178,7 @@ def reading(**fields) -> ServerConfig:
 
 
 def test_a_stored_row_reads_no_variable_unless_it_is_allowed(settings):
+    """C18."""
     settings.MCP_CLIENT_ENV_ALLOW = []
     with pytest.raises(ConfigurationError) as caught:
         reading().to_spec(SECRET)
@@ -198,6 +201,7 @@ def test_the_operators_own_servers_and_granted_rows_read_any_variable(settings, 
     "fields", [{}, {"source": "settings"}, {"source": "file"}, {"may_reference_environment": True}]
 )
 def test_the_deny_list_wins_over_everything_and_ignores_case(settings, fields):
+    """C18."""
     settings.MCP_CLIENT_ENV_ALLOW = ["*"]
     settings.MCP_CLIENT_ENV_DENY = ["django_*"]
 

@@ -106,6 +106,7 @@ def test_a_saved_change_is_seen_at_once(settings):
 
 
 def test_a_change_counts_once_it_is_committed(settings):
+    """D08."""
     settings.MCP_CLIENT_REVISION_INTERVAL = LONG
     row = stored("one")
     before = row_source.current()
@@ -119,6 +120,7 @@ def test_a_change_counts_once_it_is_committed(settings):
 
 
 def test_a_change_that_is_rolled_back_leaves_nothing(settings):
+    """D08."""
     settings.MCP_CLIENT_REVISION_INTERVAL = LONG
     row = stored("one")
     before = row_source.current()

@@ -47,6 +47,7 @@ def test_changes_of_state_are_told_in_order_each_with_the_one_before(listen):
 
 
 def test_receivers_run_off_the_loop_and_may_use_the_database(listen):
+    """D06."""
     stored("peer")
     seen = []
 
@@ -64,6 +65,7 @@ def test_receivers_run_off_the_loop_and_may_use_the_database(listen):
 
 
 def test_the_connections_that_receivers_have_opened_are_closed(listen):
+    """D07."""
     stored("peer")
     opened = []
 

@@ -189,6 +189,7 @@ async def test_a_sync_form_on_a_loop_names_its_twin(verb, caplog):
 
 
 def test_two_loops_share_one_connection(add_mcp_server, mcp_manager):
+    """D12."""
     add_mcp_server("peer", peer_entry())
     gate = threading.Barrier(2)
     texts = []
@@ -249,6 +250,7 @@ def test_views_under_wsgi(settings, the_shop, make_user, view):
 @pytest.mark.anyio
 @pytest.mark.parametrize("view", ["sync", "async"])
 async def test_views_under_asgi_side_by_side(settings, the_shop, view):
+    """D04: no call ends in a deadlock of the thread for sync code."""
     settings.ROOT_URLCONF = __name__
     user = await User.objects.acreate(username="ada", is_superuser=True)
     client = AsyncClient()

@@ -56,6 +56,7 @@ def everything_said(error: BaseException) -> list[str]:
 
 
 def test_secrets_show_up_nowhere(mcp_manager, add_mcp_server, make_user, monkeypatch, settings, caplog):
+    """D14."""
     settings.MCP_CLIENT_AUDIT_PAYLOADS = True
     settings.MCP_CLIENT_RECORD_STATES = True
     caplog.set_level(logging.DEBUG)

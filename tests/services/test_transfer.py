@@ -112,6 +112,7 @@ def test_the_documents_of_other_systems_become_sound_rows(document):
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_an_export_that_is_imported_again_changes_nothing(document):
+    """C23: no row twice."""
     services.import_servers(DOCUMENTS[document][0])
     before = rows()
 
@@ -152,6 +153,7 @@ def test_literal_secrets_leave_as_null_and_come_back_to_the_same_row():
 
 
 def test_a_dry_run_says_everything_and_changes_nothing():
+    """C23: with what would change."""
     services.import_servers({"mcpServers": {"same": peer_entry(), "other": peer_entry()}})
     document = {
         "mcpServers": {
@@ -188,6 +190,7 @@ def test_a_dry_run_says_everything_and_changes_nothing():
 
 
 def test_an_import_deletes_nothing_and_keeps_what_it_does_not_say():
+    """C03, C23: filters set in the admin stay."""
     services.import_servers({"mcpServers": {"one": {**peer_entry(), "timeout": 7}, "two": peer_entry()}})
 
     services.import_servers({"mcpServers": {"ONE": {**peer_entry(), "description": "first"}}})
@@ -205,6 +208,13 @@ def test_single_entries_can_be_picked_by_either_name():
     assert report.created == ("first-one", "two")
 
 
+def test_a_name_that_is_picked_and_not_there_is_told():
+    report = services.import_servers({"mcpServers": {"one": peer_entry()}}, only=["one", "Two", "two"])
+
+    assert (report.created, report.failed) == (("one",), ("two",))
+    assert report.entries[-1].error == "The configuration has no such server."
+
+
 @pytest.mark.parametrize("enable", [True, False])
 def test_imported_servers_can_be_forced_on_or_off(enable):
     document = {"mcpServers": {"on": peer_entry(), "off": {**peer_entry(), "disabled": True}}}
@@ -215,6 +225,7 @@ def test_imported_servers_can_be_forced_on_or_off(enable):
 
 
 def test_what_runs_code_arrives_disabled_from_those_who_may_not(make_user):
+    """D16."""
     user = make_user("add_serverconfig", "change_serverconfig")
     document = {"mcpServers": {"local": peer_entry(), "web": {"url": "https://mcp.example.com/mcp"}}}
 
@@ -230,6 +241,7 @@ def test_what_runs_code_arrives_disabled_from_those_who_may_not(make_user):
 
 
 def test_references_need_their_permission_in_an_import_too(make_user, settings):
+    """C18."""
     user = make_user("add_serverconfig", "change_serverconfig")
     document = {
         "mcpServers": {"web": {"url": "https://mcp.example.com/mcp", "headers": {"X": "${SOME_TOKEN}"}}}
