@@ -16,6 +16,7 @@ from mcp_client_app.configuration import json_text, keys
 from mcp_client_app.configuration.entries import EntryReader
 from mcp_client_app.configuration.values import EntryError
 from mcp_client_app.exceptions import ConfigurationError
+from mcp_client_app.json_codec import scrub
 from mcp_client_app.naming import slugify_server_name
 
 __all__ = ["MAX_LABEL", "ImportedServer", "parse", "parse_text"]
@@ -81,7 +82,7 @@ def _read(label: str, entry: Any, taken: Mapping[str, str], *, is_twice: bool) -
         notices.append("The name appears more than once; the last entry counts.")
     if not isinstance(entry, Mapping):
         return ImportedServer(
-            name=name, label=label[:MAX_LABEL], notices=notices, error="The entry must be an object."
+            name=name, label=_shown(label), notices=notices, error="The entry must be an object."
         )
     reader = EntryReader(entry)
     error = None
@@ -93,12 +94,17 @@ def _read(label: str, entry: Any, taken: Mapping[str, str], *, is_twice: bool) -
         error = f"The name {name!r} is taken by the entry {taken[name.lower()]!r}; rename one of them."
     return ImportedServer(
         name=name,
-        label=str(reader.fields.pop("label", label))[:MAX_LABEL],
+        label=_shown(str(reader.fields.pop("label", label))),
         fields=reader.fields,
         extra=reader.extra,
         notices=(*notices, *reader.notices),
         error=error,
     )
+
+
+def _shown(label: str) -> str:
+    # It is shown for an entry that cannot be stored, too: half a character would break the page.
+    return str(scrub(label))[:MAX_LABEL]
 
 
 def _entries(data: Any) -> list[tuple[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_client_app.configuration.dialects import parse, parse_text
+from mcp_client_app.configuration.dialects import ImportedServer, parse, parse_text
 from mcp_client_app.configuration.export import export
 from mcp_client_app.configuration.secrets import visible_url
 from mcp_client_app.models import ImportEntry
@@ -62,7 +62,8 @@ def import_servers(
             unless the user may have code run.
         dry_run: Say what would happen, and change nothing.
         enable: Force imported servers on or off; None leaves that to the entries.
-        only: Names (as in the file, or ours) to import; None imports all.
+        only: Names (as in the file, or ours) to import; None imports all. One that the
+            configuration does not have is reported as a failed entry.
 
     Raises:
         ConfigurationError: No JSON, or no servers in it. A bad entry is reported, not raised.
@@ -71,12 +72,26 @@ def import_servers(
     require(user, ADD)
     require(user, CHANGE)
     servers = parse_text(data) if isinstance(data, str | bytes) else parse(data)
+    missing: list[ImportEntry] = []
     if only is not None:
-        wanted = {name.casefold() for name in only}
-        servers = [server for server in servers if {server.name.casefold(), server.label.casefold()} & wanted]
+        servers, missing = _chosen(servers, only)
     rights = ImportRights(run_code=may(user, RUN_CODE), reference_environment=may(user, REFERENCE))
     entries = import_rows(servers, rights=rights, enable=enable, dry_run=dry_run)
-    return ImportReport(tuple(entries), dry_run)
+    return ImportReport((*entries, *missing), dry_run)
+
+
+def _chosen(
+    servers: Iterable[ImportedServer], only: Iterable[str]
+) -> tuple[list[ImportedServer], list[ImportEntry]]:
+    wanted = {name.casefold(): name for name in only}
+    found = [(server, {server.name.casefold(), server.label.casefold()} & set(wanted)) for server in servers]
+    missing = set(wanted).difference(*(names for _, names in found))
+    failed = [
+        ImportEntry(name=name, label=name, action="error", error="The configuration has no such server.")
+        for key, name in wanted.items()
+        if key in missing
+    ]
+    return [server for server, names in found if names], failed
 
 
 def export_servers(names: Iterable[str] | None = None, *, user: Any = None) -> dict[str, Any]:

@@ -112,6 +112,14 @@ def test_a_text_is_imported_once(admin_client):
     assert ServerConfig.objects.count() == 1
 
 
+def test_halves_of_characters_break_no_page(admin_client):
+    page = preview(
+        admin_client, r'{"mcpServers": {"half \ud800": {"command": "x", "note \ud801": "\ud802"}}}'
+    )
+    assert "half \ufffd" in page
+    assert "half a character, which cannot be stored" in page
+
+
 def test_choosing_nothing_imports_nothing(admin_client):
     assert "No server was chosen" in choose(admin_client, preview(admin_client))
     assert not ServerConfig.objects.exists()
