@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from mcp_client_app.datatypes import ServerSpec
 
-__all__ = ["Redactor", "redacted_value"]
+__all__ = ["Redactor", "redacted_value", "without_input"]
 
 SHORTEST = 6
 """Shorter values are left: they would mask half of an ordinary text."""
@@ -41,6 +41,23 @@ def redacted_value(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return [redacted_value(item, redact) for item in value]
     return value
+
+
+def without_input(message: Any) -> Any:
+    """Return a message as it may be logged: without what people answered a server, and without its state."""
+    if not isinstance(message, Mapping):
+        return message
+    shown = dict(message)
+    for place in ("params", "result"):
+        inner = message.get(place)
+        if not isinstance(inner, Mapping):
+            continue
+        private = {"inputResponses", "requestState"} & set(inner)
+        if place == "result" and "action" in inner:  # the answer to an elicitation
+            private |= {"content"} & set(inner)
+        if private:
+            shown[place] = {**inner, **dict.fromkeys(private, "***")}
+    return shown
 
 
 def _secrets(spec: ServerSpec) -> list[str]:

@@ -18,6 +18,7 @@ from mcp_client_app.client.http import HttpClient
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.link import Diagnostics, LinkContext
 from mcp_client_app.client.process import ChildProcess, spawn
+from mcp_client_app.client.redaction import without_input
 from mcp_client_app.client.session_link import SessionLink
 from mcp_client_app.client.stdio_channel import StdioChannel
 from mcp_client_app.exceptions import ConfigurationError, MCPClientError
@@ -138,9 +139,9 @@ class WireLink(SessionLink):
 
     def _trace(self, direction: str, message: Any) -> None:
         try:
-            text = json_codec.dumps(message).decode()
+            text = json_codec.dumps(without_input(message)).decode()
         except TypeError:
-            text = repr(message)
+            text = repr(without_input(message))
         frames.debug("%s %s %s", self.context.spec.name, direction, self.context.redact(text)[:4000])
 
     def diagnostics(self) -> Diagnostics:

@@ -647,6 +647,28 @@ def test_more_handlers_than_places_take_turns(manage: MakeManager, asking: MakeA
     assert most == PLACES
 
 
+@pytest.mark.parametrize("mode", [ProtocolMode.LEGACY, ProtocolMode.AUTO])
+@pytest.mark.parametrize("link", LINKS)
+def test_the_frames_of_debugging_show_no_answers(
+    manage: MakeManager, link: str, mode: ProtocolMode, caplog: pytest.LogCaptureFixture
+):
+    spec = stdio_spec("sdk", SERVERS / "sdk_stdio.py", bare=False, link=link, mode=mode)
+    manager = manage(spec, debug=True)
+    states: list[str | None] = []
+    manager.input_handlers["elicitation"] = lambda request: request.accept({"name": "a private answer"})
+    with caplog.at_level(logging.DEBUG, "mcp_client_app.frames"):
+        assert "a private answer" in manager.call_tool("sdk__greet").text
+        if mode is ProtocolMode.AUTO:
+            with pytest.raises(InputRequiredError) as caught:
+                manager.call_tool("sdk__greet", on_input={"elicitation": defer_input})
+            states.append(caught.value.request_state)
+    frames = [record.getMessage() for record in caplog.records if record.name == "mcp_client_app.frames"]
+    shown = [frame for frame in frames if "Hello" not in frame]
+    assert any("accept" in frame or "inputResponses" in frame for frame in shown)
+    assert not any("a private answer" in frame for frame in shown)
+    assert not any(state in frame for state in states for frame in frames if state)
+
+
 # Over a connection: the handshake eras -----------------------------------------------
 
 
