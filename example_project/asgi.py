@@ -6,6 +6,8 @@ import os
 
 from django.core.asgi import get_asgi_application
 
+from mcp_client_app.asgi import with_lifespan
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "example_project.settings")
 
-application = get_asgi_application()
+application = with_lifespan(get_asgi_application())

@@ -8,6 +8,8 @@ from mcp_client_app.exceptions import ConfigurationError
 
 __all__ = ["refuse_unsuitable"]
 
+_THREADS = "use gunicorn's gthread or uvicorn workers, and in Celery the pools prefork or threads"
+
 
 def refuse_unsuitable() -> None:
     """Look at what this process has loaded.
@@ -16,14 +18,10 @@ def refuse_unsuitable() -> None:
         ConfigurationError: gevent or eventlet have replaced threads, or uWSGI runs without them.
     """
     if _patched_by_gevent():
-        raise _refusal("gevent", "use gunicorn's gthread or uvicorn workers")
+        raise _refusal("gevent", _THREADS)
     if _patched_by_eventlet():
-        raise _refusal("eventlet", "use gunicorn's gthread or uvicorn workers")
-    uwsgi = sys.modules.get("uwsgi")
-    options = getattr(uwsgi, "opt", None)
-    if isinstance(options, dict) and not (
-        {"enable-threads", b"enable-threads", "threads", b"threads"} & set(options)
-    ):
+        raise _refusal("eventlet", _THREADS)
+    if _is_uwsgi_without_threads():
         raise _refusal("uWSGI without threads", "add 'enable-threads = true' to its configuration")
 
 
@@ -35,6 +33,18 @@ def _patched_by_gevent() -> bool:
 def _patched_by_eventlet() -> bool:
     patcher = sys.modules.get("eventlet.patcher")
     return patcher is not None and bool(patcher.is_monkey_patched("thread"))
+
+
+def _is_uwsgi_without_threads() -> bool:
+    uwsgi = sys.modules.get("uwsgi")
+    # Newer releases have threads unless told otherwise, whatever their options say.
+    has_threads = getattr(uwsgi, "has_threads", None)
+    if has_threads is not None:
+        return not has_threads
+    options = getattr(uwsgi, "opt", None)
+    if not isinstance(options, dict):
+        return False
+    return not {"enable-threads", b"enable-threads", "threads", b"threads"} & set(options)
 
 
 def _refusal(what: str, cure: str) -> ConfigurationError:

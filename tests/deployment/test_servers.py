@@ -10,47 +10,31 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from tests import leftovers
-from tests.deployment.sites import MODULES, Answer, Site, deployed, peer
+from tests.deployment.sites import KINDS, Answer, Ground, Site, deployed, peer
+from tests.deployment.watching import (
+    eventually,
+    has_argument,
+    in_use,
+    in_use_again,
+    open_files,
+    parent,
+    text,
+)
 from tests.project.test_docs import snippets
 
 CALLS = 400
 
 
-@pytest.fixture(scope="module", params=sorted(MODULES))
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with deployed(request.param, tmp_path_factory.mktemp(request.param)) as running:
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def site(
+    request: pytest.FixtureRequest, ground: Ground, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    with deployed(KINDS[request.param], ground, tmp_path_factory.mktemp(request.param)) as running:
         yield running
-
-
-def text(answer: Answer) -> str:
-    assert answer.status == 200, answer
-    assert not answer.body["is_error"], answer
-    return str(answer.body["text"])
-
-
-def peers(answers: list[Answer]) -> set[str]:
-    """Return the process ids of the peers that answered; none if any call failed."""
-    return {text(answer) for answer in answers} if all(answer.status == 200 for answer in answers) else set()
-
-
-def in_use(site: Site, name: str) -> set[str]:
-    """Call the peer until every worker has connected it; return the process ids of its processes."""
-    return peers(
-        site.until(lambda: site.call(f"{name}__pid"), lambda found: len(peers(found)) == site.workers)
-    )
-
-
-def parent(pid: str) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def has_argument(pid: str, wanted: str) -> bool:
-    return wanted.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
 def test_400_calls_of_eight_clients_are_answered_right_by_every_worker(site: Site):
@@ -82,16 +66,6 @@ def test_an_edit_through_one_worker_reaches_all(site):
     new = in_use_again(site, "edited", old)
     assert all(has_argument(pid, "2026-07-28") for pid in new)
     assert leftovers.survivors({int(pid) for pid in old}) == []
-
-
-def in_use_again(site: Site, name: str, old: set[str]) -> set[str]:
-    """Call the peer until all workers answer from processes that are not among ``old``."""
-    return peers(
-        site.until(
-            lambda: site.call(f"{name}__pid"),
-            lambda found: len(peers(found)) == site.workers and not peers(found) & old,
-        )
-    )
 
 
 def all_refuse(code: str) -> Callable[[list[Answer]], bool]:
@@ -133,9 +107,35 @@ def test_the_curl_of_the_readme_calls_a_tool(site: Site):
     assert json.loads(result.stdout)["text"] == "5"
 
 
-@pytest.mark.parametrize("kind", sorted(MODULES))
-def test_stopping_leaves_no_process(kind, tmp_path):
-    with deployed(kind, tmp_path) as site:
+def test_no_thread_keeps_a_database_connection(site):
+    site.add("used")
+    workers = {parent(pid) for pid in in_use(site, "used")}
+    database = str(site.directory / "db.sqlite3")
+
+    def held(worker: int) -> list[str]:
+        return [target for target in open_files(worker) if target.startswith(database)]
+
+    # The states of connections are written by other threads, perhaps after the answer.
+    eventually(lambda: [held(worker) for worker in workers] == [[] for _ in workers])
+
+
+def test_what_was_preloaded_is_not_shared(ground, tmp_path):
+    with deployed(KINDS["gunicorn-preload"], ground, tmp_path) as site:
+        theirs = in_use(site, "early")
+        masters = {pid for pid in leftovers.descendants(site.master.pid) if is_peer_of(pid, site.master.pid)}
+        assert len(masters) == 1
+        assert site.master.pid not in {parent(pid) for pid in theirs}
+        told = site.send("GET", "servers/early/").body["workers"]
+        assert {state["pid"] for state in told} == {site.master.pid, *(parent(pid) for pid in theirs)}
+
+
+def is_peer_of(pid: int, owner: int) -> bool:
+    return parent(str(pid)) == owner and has_argument(str(pid), "--lifetime")
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_stopping_leaves_no_process_and_no_row(kind, ground, tmp_path):
+    with deployed(KINDS[kind], ground, tmp_path) as site:
         site.add("peer")
         site.add("slow")
         assert in_use(site, "peer")
@@ -144,5 +144,8 @@ def test_stopping_leaves_no_process(kind, tmp_path):
         # Every worker, its two peers and its reaper, at least.
         expected = 4 * site.workers - (kind == "uvicorn-1")
         assert len(started) >= expected
+        assert site.rows("SELECT count(*) FROM mcp_client_app_workerprocess")[0][0] >= site.workers
         site.stop()
-    assert leftovers.survivors(started) == []
+        assert leftovers.survivors(started) == []
+        # They left in good order: nobody has to wait until these rows are outdated.
+        assert site.rows("SELECT * FROM mcp_client_app_workerprocess") == []

@@ -141,6 +141,7 @@ FAKE_UWSGI = """
 import sys, types
 uwsgi = types.ModuleType("uwsgi")
 uwsgi.opt = {options}
+{more}
 sys.modules["uwsgi"] = uwsgi
 """
 ASK = """
@@ -160,9 +161,10 @@ else:
     [
         (FAKE_GEVENT.format(patched=True), "gthread"),
         (FAKE_EVENTLET.format(patched=True), "gthread"),
-        (FAKE_UWSGI.format(options="{'master': b'true'}"), "enable-threads"),
+        (FAKE_UWSGI.format(options="{'master': b'true'}", more=""), "enable-threads"),
+        (FAKE_UWSGI.format(options="{'threads': b'2'}", more="uwsgi.has_threads = 0"), "enable-threads"),
     ],
-    ids=["gevent", "eventlet", "uwsgi"],
+    ids=["gevent", "eventlet", "uwsgi", "uwsgi-that-tells"],
 )
 def test_places_without_real_threads_are_refused_with_the_cure(fake, cure):
     assert cure in run_process(fake + ASK)
@@ -173,10 +175,11 @@ def test_places_without_real_threads_are_refused_with_the_cure(fake, cure):
     [
         FAKE_GEVENT.format(patched=False),
         FAKE_EVENTLET.format(patched=False),
-        FAKE_UWSGI.format(options="{'enable-threads': b'true'}"),
-        FAKE_UWSGI.format(options="{b'threads': b'2'}"),
+        FAKE_UWSGI.format(options="{'enable-threads': b'true'}", more=""),
+        FAKE_UWSGI.format(options="{b'threads': b'2'}", more=""),
+        FAKE_UWSGI.format(options="{}", more="uwsgi.has_threads = 1"),
     ],
-    ids=["gevent", "eventlet", "uwsgi-enable-threads", "uwsgi-threads"],
+    ids=["gevent", "eventlet", "uwsgi-enable-threads", "uwsgi-threads", "uwsgi-that-tells"],
 )
 def test_the_same_servers_are_fine_with_real_threads(fake):
     assert run_process(fake + ASK) == "made\n"
