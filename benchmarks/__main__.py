@@ -19,7 +19,7 @@ from benchmarks.places import RESULTS, ROOT
 from benchmarks.suites import calls, connecting, crowd, listing, rest, results
 from benchmarks.suites.options import Options, say
 from benchmarks.targets import judge
-from benchmarks.variants import VARIANTS, chosen
+from benchmarks.variants import VARIANTS, before, chosen
 
 SUITES: dict[str, Callable[[Options, Figures], None]] = {
     **{suite.SUITE: suite.run for suite in (calls, crowd, connecting, listing, results)},
@@ -39,6 +39,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--variants", nargs="+", choices=[each.name for each in VARIANTS], metavar="VARIANT")
     parser.add_argument("--cases", nargs="+", metavar="PART", help="only cases whose name contains it")
     parser.add_argument("--output", type=Path, default=RESULTS / "latest.json", help="where the JSON goes")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="measure another checkout's code, too")
     parser.add_argument("--read", type=Path, help="measure nothing: show what is in such a file")
     parser.add_argument("--docs", action="store_true", help=f"put the tables into {PAGE.relative_to(ROOT)}")
     options = parser.parse_args(arguments)
@@ -47,23 +48,32 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def measure(given: argparse.Namespace) -> tuple[Figures, dict[str, Any]]:
-    """Run the suites.
-
-    Raises:
-        BenchmarkError: Something could not be measured.
-    """
-    options = Options(
+def options_of(given: argparse.Namespace) -> Options:
+    """Return how much is measured."""
+    variants = chosen(given.variants, quick=given.quick)
+    return Options(
         quick=given.quick,
         rounds=given.rounds or (3 if given.quick else 7),
         seconds=given.seconds or (0.3 if given.quick else 0.5),
-        variants=chosen(given.variants, quick=given.quick),
+        variants=[*variants, *(before(variants, given.before.resolve()) if given.before else [])],
         cases=given.cases,
     )
-    figures, facts = Figures(), machine.facts()
+
+
+def measure(given: argparse.Namespace, figures: Figures, facts: dict[str, Any]) -> int:
+    """Run the suites, and write what there is after each; return the exit status."""
+    options, status = options_of(given), 0
     for name in given.suites or SUITES:
-        SUITES[name](options, figures)
-    return figures, facts
+        try:
+            SUITES[name](options, figures)
+        except BenchmarkError as error:
+            status = 1
+            figures.notes.append(f"{name} was broken off: {error}")
+        given.output.parent.mkdir(parents=True, exist_ok=True)
+        document = report.as_json(figures, judge(figures), facts)
+        given.output.write_text(json.dumps(document, indent=1) + "\n")
+    say("")
+    return status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,21 +82,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.read:
             document = json.loads(given.read.read_text())
-            figures, facts = report.figures_of(document), document["facts"]
+            figures, facts, status = report.figures_of(document), document["facts"], 0
         else:
-            figures, facts = measure(given)
-            say("")
+            figures, facts = Figures(), machine.facts()
+            status = measure(given, figures, facts)
         outcomes = judge(figures)
-        if not given.read:
-            given.output.parent.mkdir(parents=True, exist_ok=True)
-            given.output.write_text(json.dumps(report.as_json(figures, outcomes, facts), indent=1) + "\n")
         if given.docs:
             report.put_between_marks(PAGE, report.markdown(figures, outcomes, facts))
     except BenchmarkError as error:
         say(f"{error}\n")
         return 1
+    except KeyboardInterrupt:
+        say("Broken off.\n")
+        return 1
     sys.stdout.write(f"{report.text(figures, outcomes, facts)}\n\nJSON: {given.read or given.output}\n")
-    return 0
+    return status
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ class Figures:
     """All values, by round."""
 
     values: dict[Key, dict[int, float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What was left out, and why."""
 
     def add(self, key: Key, round_number: int, value: float) -> None:
         """Note one value of one round."""

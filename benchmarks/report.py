@@ -30,12 +30,17 @@ def as_json(figures: Figures, outcomes: list[Outcome], facts: dict[str, Any]) ->
                 "rounds": {str(number): rounds[number] for number in sorted(rounds)},
             }
         )
-    return {"facts": facts, "targets": [asdict(outcome) for outcome in outcomes], "figures": found}
+    return {
+        "facts": facts,
+        "notes": figures.notes,
+        "targets": [asdict(outcome) for outcome in outcomes],
+        "figures": found,
+    }
 
 
 def figures_of(document: dict[str, Any]) -> Figures:
     """Return the figures of what ``as_json`` made."""
-    figures = Figures()
+    figures = Figures(notes=list(document["notes"]))
     for entry in document["figures"]:
         key = Key(entry["suite"], entry["case"], entry["variant"], entry["metric"])
         for number, value in entry["rounds"].items():
@@ -45,7 +50,7 @@ def figures_of(document: dict[str, Any]) -> Figures:
 
 def text(figures: Figures, outcomes: list[Outcome], facts: dict[str, Any]) -> str:
     """Return the report for a terminal."""
-    parts = [_facts(facts)]
+    parts = [_facts(facts), *figures.notes]
     tables = [*full(figures), target_table(outcomes)] if outcomes else list(full(figures))
     for heading, rows in tables:
         parts += ["", heading, *_aligned(rows)]
@@ -54,7 +59,7 @@ def text(figures: Figures, outcomes: list[Outcome], facts: dict[str, Any]) -> st
 
 def markdown(figures: Figures, outcomes: list[Outcome], facts: dict[str, Any]) -> str:
     """Return the report for the documentation: the targets first."""
-    parts = [f"Measured on: {_facts(facts)}."]
+    parts = [f"Measured on: {_facts(facts)}.", *(f"\n{note.splitlines()[0]}" for note in figures.notes)]
     tables = [target_table(outcomes), *compact(figures)] if outcomes else list(compact(figures))
     for heading, rows in tables:
         head, *body = rows

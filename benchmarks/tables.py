@@ -60,7 +60,7 @@ def _by_size(figures: Figures, suite: str, case: str) -> list[Row]:
     sizes = {key: key.metric.partition("@") for key in keys}
     columns = list(dict.fromkeys(name for name, _, _ in sizes.values()))
     places = list(dict.fromkeys((key.variant, size) for key, (_, _, size) in sizes.items()))
-    order = list(dict.fromkeys(variant for variant, _ in places))
+    order = _order(figures, suite, case)
     places.sort(key=lambda place: (order.index(place[0]), _number(place[1])))
     rows = [["variant", "at", *(HEADINGS.get(name, name.replace("_", " ")) for name in columns)]]
     for variant, size in places:
@@ -78,7 +78,7 @@ def _by_level(figures: Figures, suite: str, case: str) -> list[Row]:
     labels = {variant.name: variant.label for variant in VARIANTS}
     columns = list(dict.fromkeys(MIDDLE.get(level, str(level)) for level in LEVELS))
     rows = [["variant", "p50 µs", "CPU µs", *(f"calls/s, {column} at once" for column in columns)]]
-    for variant in dict.fromkeys(key.variant for key in figures.of(suite, case)):
+    for variant in _order(figures, suite, case):
         cells = [_cell(figures, Key(suite, case, variant, metric)) for metric in ("p50_us@1", "cpu_us@1")]
         for column in columns:
             levels = [level for level in LEVELS if MIDDLE.get(level, str(level)) == column]
@@ -86,6 +86,13 @@ def _by_level(figures: Figures, suite: str, case: str) -> list[Row]:
             cells.append(next(filter(None, found), ""))
         rows.append([labels.get(variant, variant), *cells])
     return rows
+
+
+def _order(figures: Figures, suite: str, case: str) -> list[str]:
+    """Return who was measured: the baseline first, then as they are declared, then as they came."""
+    known = [baseline_of(suite), *(variant.name for variant in VARIANTS)]
+    found = list(dict.fromkeys(key.variant for key in figures.of(suite, case)))
+    return sorted(found, key=lambda variant: known.index(variant) if variant in known else len(known))
 
 
 def _number(size: str) -> int:

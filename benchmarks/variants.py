@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-__all__ = ["BASELINE", "LEGACY", "LEVELS", "MODERN", "PEERS", "VARIANTS", "Variant", "baseline_of", "chosen"]
+from benchmarks.places import ROOT
+
+__all__ = [
+    "BASELINE",
+    "LEGACY",
+    "LEVELS",
+    "MODERN",
+    "PEERS",
+    "VARIANTS",
+    "Variant",
+    "baseline_of",
+    "before",
+    "chosen",
+]
 
 BASELINE = "sdk"
 LEVELS = (1, 8, 10, 32, 50, 100)
@@ -34,6 +48,8 @@ class Variant:
     """Left out of quick runs."""
     per_call: bool = False
     """Connects for each call."""
+    checkout: Path = ROOT
+    """Whose code is measured."""
 
 
 PEERS = (
@@ -84,3 +100,13 @@ def chosen(names: Sequence[str] | None, *, quick: bool) -> list[Variant]:
         return [variant for variant in VARIANTS if not (quick and variant.extra)]
     known = {variant.name: variant for variant in VARIANTS}
     return [known[name] for name in dict.fromkeys([BASELINE, *names])]
+
+
+def before(variants: Sequence[Variant], checkout: Path) -> list[Variant]:
+    """Return those of ours once more, as another checkout has them."""
+    label = "before: {}"
+    return [
+        replace(each, name=f"before-{each.name}", label=label.format(each.label), checkout=checkout)
+        for each in variants
+        if each.module == "ours"
+    ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Self
 
 from benchmarks.errors import BenchmarkError
@@ -25,12 +27,16 @@ PATIENCE_SECONDS = 120
 class WorkerProcess:
     """One variant at work on one target."""
 
-    def __init__(self, name: str, module: str, *arguments: str, python: str = sys.executable) -> None:
+    def __init__(
+        self, name: str, module: str, *arguments: str, python: str = sys.executable, checkout: Path = ROOT
+    ) -> None:
+        """Start it; ``checkout`` is whose code is measured, and comes first on the path."""
         self.name = name
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         self._process = subprocess.Popen(
             [python, "-m", f"benchmarks.workers.{module}", *arguments],
-            cwd=ROOT,
+            cwd=checkout,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

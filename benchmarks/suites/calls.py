@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from benchmarks.environments import python_of
+from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Figures, Key
 from benchmarks.servers.fast import fast_server, listening
 from benchmarks.suites.options import Options, rotated, say
@@ -68,19 +69,30 @@ def run(options: Options, figures: Figures) -> None:
                 target = Target("stdio", case.era, case.command)
             else:
                 target = Target("http", case.era, url=stack.enter_context(listening(case.command)))
-            crew = _start(case, target, options.variants, stack)
+            crew = _start(case, target, options.variants, figures.notes, stack)
             _measure(case, crew, options, figures)
 
 
-def _start(case: Case, target: Target, variants: Sequence[Variant], stack: contextlib.ExitStack) -> Crew:
+def _start(
+    case: Case, target: Target, variants: Sequence[Variant], notes: list[str], stack: contextlib.ExitStack
+) -> Crew:
     crew: Crew = []
     for variant in variants:
         if case.era not in variant.eras:
             continue
         say(f"{SUITE}: {case.name}: starting {variant.name}")
-        python = python_of(variant.environment)
+        try:
+            python = python_of(variant.environment)
+        except BenchmarkError as error:
+            notes.append(f"{case.name}: {variant.name} was left out: {error}")
+            continue
         worker = WorkerProcess(
-            variant.name, variant.module, json.dumps(asdict(target)), *variant.arguments, python=python
+            variant.name,
+            variant.module,
+            json.dumps(asdict(target)),
+            *variant.arguments,
+            python=python,
+            checkout=variant.checkout,
         )
         stack.enter_context(worker)
         worker.wait_ready()

@@ -48,7 +48,7 @@ def run_audit(options: Options, figures: Figures) -> None:
                 say(f"{AUDIT}: {name}: starting, rows: {mode}")
                 place = stack.enter_context(database())
                 if place is None:
-                    say(f"{AUDIT}: {name} cannot be reached, and is left out")
+                    figures.notes.append(f"{AUDIT}: {name} was left out: it cannot be reached")
                     break
                 site = stack.enter_context(deployed("gunicorn", audit=mode, database=place))
                 crew.append((mode, site, CALL))

@@ -28,7 +28,7 @@ def main() -> None:
         found = toll.times()
     assert all(statuses[name].is_ready for name in names)
     assert len({tool.server for tool in tools}) == count + 1
-    found |= {"stall_ms": watch.stall.ms, **growth.per(count)}
+    found |= {**watch.stall.found(), **growth.per(count)}
     closing = Toll()
     manager.close()
     found["close_ms"] = closing.times()["ms"]

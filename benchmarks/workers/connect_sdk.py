@@ -52,7 +52,7 @@ async def main() -> None:
         many = [Connected(target) for _ in range(count)]
         await asyncio.gather(*(each.ready() for each in many))
         found = toll.times()
-    found |= {"stall_ms": stall.ms, **growth.per(count)}
+    found |= {**stall.found(), **growth.per(count)}
     closing = Toll()
     await asyncio.gather(*(each.close() for each in many))
     found["close_ms"] = closing.times()["ms"]

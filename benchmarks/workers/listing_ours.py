@@ -54,7 +54,7 @@ def main() -> None:
             toll = Toll()
             tools = manager.list_tools(SERVER, refresh=True)
             found = toll.times()
-        found["stall_ms"] = watch.stall.ms
+        found |= watch.stall.found()
         del tools
         payload = offered(manager)
         cached = median(cost(lambda: offered(manager)) for _ in range(REPEATS))

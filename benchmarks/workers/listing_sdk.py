@@ -23,7 +23,7 @@ async def main() -> None:
                 toll = Toll()
                 tools = await list_all(session)
                 found = toll.times()
-            channel.say({"found": found | {"stall_ms": stall.ms}})
+            channel.say({"found": found | stall.found()})
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class LoopWatch:
     async def _begin(self) -> None:
         self._watching = asyncio.ensure_future(self.stall.watch())
         await asyncio.sleep(0.01)
-        self.stall.seconds = 0.0
+        self.stall.clear()
 
     async def _end(self) -> None:
         assert self._watching is not None

@@ -16,6 +16,7 @@ from benchmarks.figures import Figures, Key
 from benchmarks.report import BEGIN, END, as_json, figures_of, markdown, put_between_marks
 from benchmarks.suites import calls
 from benchmarks.suites.options import rotated
+from benchmarks.tables import full
 from benchmarks.targets import judge
 from benchmarks.variants import PEERS
 from benchmarks.worker_process import WorkerProcess
@@ -153,6 +154,32 @@ def test_a_worker_that_has_ended_is_not_waited_for():
     expected = pytest.raises(BenchmarkError, match="no_such_module")
     with WorkerProcess("broken", "no_such_module") as worker, expected:
         worker.sample(Order(1, 0.01))
+
+
+def test_a_suite_that_breaks_off_is_told_and_leaves_a_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    # A checkout without code: its worker does not start.
+    nowhere = tmp_path / "checkout"
+    (nowhere / "mcp_client_app").mkdir(parents=True)
+    (nowhere / "mcp_client_app" / "__init__.py").touch()
+    output = tmp_path / "result.json"
+    arguments = ["calls", "--quick", "--cases", STDIO, "--variants", "ours-sync", "--before", str(nowhere)]
+    assert main([*arguments, "--output", str(output)]) == 1
+    (note,) = json.loads(output.read_text())["notes"]
+    assert note.startswith("calls was broken off: The worker 'before-ours-sync' has ended.")
+    assert note.splitlines()[0] in capsys.readouterr().out
+
+
+def test_the_baseline_comes_first_whoever_was_measured_first():
+    made = figures(
+        ("calls", STDIO, "naive", "p50_us@1", [1]),
+        ("calls", STDIO, "before-ours-loop", "p50_us@1", [1]),
+        ("calls", STDIO, "ours-loop", "p50_us@1", [1]),
+        ("calls", STDIO, "sdk", "p50_us@1", [1]),
+    )
+    (_, rows) = next(full(made))
+    assert [row[0] for row in rows[1:]] == ["sdk", "ours-loop", "naive", "before-ours-loop"]
 
 
 def test_everybody_comes_first_once():
