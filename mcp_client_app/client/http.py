@@ -1,4 +1,4 @@
-"""Opens HTTP connections: the only module that does, and the only one that knows aiohttp.
+"""Opens HTTP connections: the only module that does; ``http_failures`` knows aiohttp, too, but opens nothing.
 
 An ``HttpClient`` belongs to one connection: its cookies and sockets are shared with nobody.
 It keeps the URL policy on the URL and on every socket, follows only redirects that stay at
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -19,13 +18,8 @@ from typing import Any
 import aiohttp
 
 from mcp_client_app.client.exchange import Exchange
-from mcp_client_app.client.http_setup import (
-    checked_headers,
-    find_proxy,
-    new_socket,
-    shared_tls_context,
-    why_refused,
-)
+from mcp_client_app.client.http_failures import BlockedAddressError, how_broken, why_unreachable
+from mcp_client_app.client.http_setup import checked_headers, find_proxy, new_socket, shared_tls_context
 from mcp_client_app.client.redirects import REDIRECTS, follow, stays_at
 from mcp_client_app.client.url_policy import AddressGuard, check_url
 from mcp_client_app.datatypes import UrlPolicy, safe_url
@@ -166,7 +160,8 @@ class HttpClient:
         self._on_connected = on_connected
         self._lingering: set[asyncio.Task[None]] = set()
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            connector=_Connector(
+                self._connected,
                 limit=0,
                 keepalive_timeout=KEEPALIVE_SECONDS,
                 socket_factory=self._make_socket,
@@ -177,7 +172,6 @@ class HttpClient:
             cookie_jar=aiohttp.CookieJar(unsafe=True, quote_cookie=False),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             trust_env=False,  # it would read .netrc, too
-            trace_configs=[self._make_trace()],
             max_line_size=MAX_HEADER_SIZE,
             max_field_size=MAX_HEADER_SIZE,
         )
@@ -266,10 +260,9 @@ class HttpClient:
                     method,
                     url,
                     headers=headers,
-                    data=body,
+                    data=None if body is None else _Body(body, exchange),
                     allow_redirects=False,
                     proxy=self._proxy,
-                    trace_request_ctx=exchange,
                 )
             if answer.status < 200:
                 answer.close()
@@ -292,30 +285,17 @@ class HttpClient:
             callback, self._on_connected = self._on_connected, None
             callback()
 
-    def _make_trace(self) -> aiohttp.TraceConfig:
-        async def connected(*_: Any) -> None:
-            self._connected()
-
-        async def sending(_: aiohttp.ClientSession, context: Any, __: Any) -> None:
-            # Called just before bytes of the body (the headers go with them) reach the socket.
-            context.trace_request_ctx.about_to_send()
-
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_create_end.append(connected)
-        trace.on_request_chunk_sent.append(sending)
-        return trace
-
     def _make_socket(self, info: Any) -> socket.socket:
         """Make the socket for one resolved address: the place where no spelling hides the target."""
         family, kind, protocol, _, address = info
         if self._proxy is None and self._guard.forbids(str(address[0])):
-            raise _BlockedAddressError
+            raise BlockedAddressError
         return new_socket(family, kind, protocol)
 
     def _fault(self, error: Exception, exchange: Exchange) -> MCPClientError:
         """Find our exception for one of aiohttp's or the system's."""
         if isinstance(error, aiohttp.ClientConnectorError) and isinstance(
-            error.os_error, _BlockedAddressError
+            error.os_error, BlockedAddressError
         ):
             return ConfigurationError(
                 f"The URL policy blocks the address of {safe_url(self.url)!r}.",
@@ -324,61 +304,45 @@ class HttpClient:
             )
         if isinstance(error, aiohttp.InvalidURL):
             return ConfigurationError("The URL is malformed.", server=self.server, field="url")
-        if (why := _why_unreachable(error)) is not None:
+        if (why := why_unreachable(error)) is not None:
             return ServerUnavailableError(
                 f"The server {self.server!r} cannot be reached: {safe_url(self.url)} {why}.",
                 server=self.server,
             )
         return TransportError(
-            f"The server {self.server!r} ({safe_url(self.url)}) {_how_broken(error)}.",
+            f"The server {self.server!r} ({safe_url(self.url)}) {how_broken(error)}.",
             server=self.server,
             sent=exchange.sent,
         )
 
 
-class _BlockedAddressError(OSError):
-    """The policy forbids the address. An ``OSError``, so that other addresses of the name are tried."""
+class _Connector(aiohttp.TCPConnector):
+    """Says when there is a connection. A trace could do so, too, at a sixth of the cost of a request."""
 
-    def __init__(self) -> None:
-        # One text for all: aiohttp keeps the class only if all failures read alike.
-        super().__init__(errno.EPERM, "The URL policy blocks this address")
+    def __init__(self, connected: Callable[[], None], **options: Any) -> None:
+        super().__init__(**options)
+        self._is_connected = connected
 
-
-def _why_unreachable(error: Exception) -> str | None:
-    """Say why no connection came about; None if there was one."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "has a host name that could not be resolved"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        cause = error.certificate_error
-        return f"has a TLS certificate that is not valid: {getattr(cause, 'verify_message', '') or cause}"
-    if isinstance(error, aiohttp.ClientConnectorSSLError):
-        reason = getattr(error.os_error, "reason", None) or "handshake failed"
-        return f"does not agree on TLS ({str(reason).replace('_', ' ').lower()})"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"is behind a proxy that refused the connection (HTTP {error.status})"
-    if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return f"is behind a proxy that {why_refused(error.os_error)}"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return why_refused(error.os_error)
-    if isinstance(error, RuntimeError):
-        # No thread can be started for the look-up of the name any more.
-        return "was not tried, because this process is ending"
-    return None
+    async def connect(self, *args: Any, **options: Any) -> Any:
+        connection = await super().connect(*args, **options)
+        self._is_connected()
+        return connection
 
 
-def _how_broken(error: Exception) -> str:
-    """Say what went wrong on a connection that had come about."""
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "broke off in the middle of its answer"
-    if "content-encoding" in str(error):
-        return "compressed its answer in a way that it was not asked for"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "closed the connection without an answer"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return "answered with malformed HTTP"
-    if isinstance(error, ValueError):
-        return "was not asked: the request cannot be written as HTTP"
-    return "reset the connection"
+class _Body(aiohttp.BytesPayload):
+    """The content of a POST, which notes when it is about to reach the socket; the headers go with it."""
+
+    def __init__(self, content: bytes, exchange: Exchange) -> None:
+        super().__init__(content)
+        self._exchange = exchange
+
+    async def write(self, writer: Any) -> None:
+        self._exchange.about_to_send()
+        await super().write(writer)
+
+    async def write_with_length(self, writer: Any, content_length: int | None) -> None:
+        self._exchange.about_to_send()
+        await super().write_with_length(writer, content_length)
 
 
 async def _read_to_end(answer: aiohttp.ClientResponse) -> None:
