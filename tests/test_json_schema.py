@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcp_client_app.json_schema import SchemaChecker
+from mcp_client_app.json_schema import DRAFTS, SchemaChecker, schema_problem
 
 PERSON = {
     "type": "object",
@@ -67,3 +67,26 @@ def test_nothing_is_ever_fetched(keyword: str):
         with pytest.raises(BlockingIOError):  # nobody has knocked
             listener.accept()
     assert checker.problem
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"properties": {"a": {"type": "strng"}}}, 'properties/a/type: "strng" is not valid under any'),
+        ({"required": "a"}, 'required: "a" is not of type "array"'),
+        ({"$schema": "http://example.org/mine"}, "its $schema 'http://example.org/mine' is not known"),
+        ({"$schema": 5}, "its $schema '5' is not known"),
+    ],
+)
+def test_a_schema_that_breaks_its_own_rules_is_told_with_the_place(schema: dict[str, Any], problem: str):
+    found = schema_problem({"type": "object", **schema})
+    assert found is not None
+    assert found.startswith(problem)
+
+
+def test_each_draft_is_known_in_every_spelling_and_none_is_fetched():
+    for name in DRAFTS:
+        for spelling in (f"http://{name}", f"http://{name}#", f"https://{name}", f"https://{name}#"):
+            assert schema_problem({"$schema": spelling, "type": "object"}) is None, spelling
+            assert schema_problem({"$schema": spelling, "type": "strng"}) is not None, spelling
+    assert schema_problem({"type": "object", "$ref": "#/$defs/missing"}) is None

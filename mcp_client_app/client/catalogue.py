@@ -7,8 +7,9 @@ proof that the server is alive.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ from mcp_client_app.exceptions import (
     RequestTimeoutError,
     ResultTooLargeError,
 )
-from mcp_client_app.json_schema import SchemaChecker
+from mcp_client_app.json_schema import SchemaChecker, schema_problem
 
 __all__ = ["METHOD_NOT_FOUND", "Catalogue", "load"]
 
@@ -131,6 +132,7 @@ async def load(link: Link, spec: ServerSpec, options: ManagerOptions) -> Catalog
     except BaseExceptionGroup as error:
         raise root_cause(error) from error
     known, found_resources, found_templates, found_prompts = (task.result() for task in tasks)
+    known = _with_warnings(known, walk.warnings)
     return Catalogue(
         tools=_allowed(known, spec),
         known=known,
@@ -139,6 +141,27 @@ async def load(link: Link, spec: ServerSpec, options: ManagerOptions) -> Catalog
         prompts=found_prompts,
         warnings=tuple(dict.fromkeys(walk.warnings)),
         expires_at=walk.expires_at,
+    )
+
+
+def _with_warnings(tools: Sequence[ToolInfo], warnings: list[str]) -> tuple[ToolInfo, ...]:
+    """Give each tool what is to be said of it; what is wrong with its schema comes to the others, too."""
+    said: dict[str, list[str]] = {}
+    labels = {f"tool {tool.name!r}": tool.name for tool in tools}
+    for warning in warnings:
+        for place in (match.start() for match in re.finditer(": ", warning)):
+            name = labels.get(warning[:place])
+            if name is not None:
+                said.setdefault(name, []).append(warning[place + 2 :])
+    for tool in tools:
+        problem = schema_problem(tool.input_schema)
+        if problem is not None:
+            problem = f"its inputSchema is no valid JSON Schema: {problem}"
+            said.setdefault(tool.name, []).append(problem)
+            warnings.append(f"tool {tool.name!r}: {problem}")
+    return tuple(
+        replace(tool, warnings=tuple(dict.fromkeys(said[tool.name]))) if tool.name in said else tool
+        for tool in tools
     )
 
 
@@ -179,7 +202,9 @@ class _Walk:
             if method == "tools/list":
                 raise error from None
         except (ProtocolError, ResultTooLargeError) as refused:
-            if not advertised and isinstance(refused, ProtocolError) and refused.rpc_code == METHOD_NOT_FOUND:
+            unknown = isinstance(refused, ProtocolError) and refused.rpc_code == METHOD_NOT_FOUND
+            # Templates have no capability of their own, and many servers with resources know none.
+            if unknown and (not advertised or method == "resources/templates/list"):
                 return ()
             error = refused
         self.warnings.append(f"{method} failed: {error}")

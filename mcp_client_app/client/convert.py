@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_client_app.client.exchange import Exchange
-from mcp_client_app.client.limits import cut_content
+from mcp_client_app.client.limits import cut_content, cut_contents
 from mcp_client_app.datatypes import (
     Completion,
     PromptArgument,
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-def tool_info(server: str, item: Mapping[str, Any], warnings: tuple[str, ...] = ()) -> ToolInfo:
+def tool_info(server: str, item: Mapping[str, Any]) -> ToolInfo:
     """Build from an entry of ``tools/list``."""
     hints = item.get("annotations") or {}
     return ToolInfo(
@@ -52,7 +52,6 @@ def tool_info(server: str, item: Mapping[str, Any], warnings: tuple[str, ...] = 
         ),
         icons=tuple(item.get("icons") or ()),
         meta=item.get("_meta"),
-        warnings=warnings,
     )
 
 
@@ -103,12 +102,10 @@ def tool_result(
     raw = exchange.raw if exchange.raw is not None else result
     content = tuple(result.get("content") or ())
     structured = result.get("structuredContent", raw.get("structuredContent"))
-    warnings, truncated = tuple(exchange.repairs), False
+    truncated = False
     limit = spec.max_result_size
-    if limit and (exchange.size == 0 or exchange.size > limit):
+    if _may_exceed(limit, exchange):
         content, structured, truncated = cut_content(content, structured, limit, server=spec.name)
-    if truncated:
-        warnings += (f"the result was cut to {limit} bytes",)
     return ToolResult(
         server=spec.name,
         tool=tool,
@@ -116,27 +113,60 @@ def tool_result(
         structured=structured,
         is_error=bool(result.get("isError")),
         raw=raw,
-        warnings=warnings,
+        warnings=_warnings(exchange, limit if truncated else 0),
         truncated=truncated,
         replayed=replayed,
     )
 
 
-def resource_result(server: str, uri: str, result: Mapping[str, Any], exchange: Exchange) -> ResourceResult:
-    """Build from the result of ``resources/read``."""
-    raw = exchange.raw if exchange.raw is not None else result
-    return ResourceResult(server=server, uri=uri, contents=tuple(result.get("contents") or ()), raw=raw)
+def resource_result(
+    server: str, uri: str, result: Mapping[str, Any], exchange: Exchange, *, limit: int = 0
+) -> ResourceResult:
+    """Build from the result of ``resources/read``; text over ``limit`` bytes is cut and marked."""
+    contents, truncated = tuple(result.get("contents") or ()), False
+    if _may_exceed(limit, exchange):
+        contents, truncated = cut_contents(contents, limit)
+    return ResourceResult(
+        server=server,
+        uri=uri,
+        contents=contents,
+        raw=exchange.raw if exchange.raw is not None else result,
+        warnings=_warnings(exchange, limit if truncated else 0),
+        truncated=truncated,
+    )
 
 
-def prompt_result(server: str, prompt: str, result: Mapping[str, Any], exchange: Exchange) -> PromptResult:
-    """Build from the result of ``prompts/get``."""
+def prompt_result(
+    server: str, prompt: str, result: Mapping[str, Any], exchange: Exchange, *, limit: int = 0
+) -> PromptResult:
+    """Build from the result of ``prompts/get``; text over ``limit`` bytes is cut and marked."""
+    messages, truncated = tuple(result.get("messages") or ()), False
+    if _may_exceed(limit, exchange):
+        blocks = tuple(message["content"] for message in messages)
+        kept, _, truncated = cut_content(blocks, None, limit, server=server)
+        if truncated:
+            messages = tuple(
+                {**message, "content": block} for message, block in zip(messages, kept, strict=True)
+            )
     return PromptResult(
         server=server,
         prompt=prompt,
         description=result.get("description"),
-        messages=tuple(result.get("messages") or ()),
+        messages=messages,
         raw=exchange.raw if exchange.raw is not None else result,
+        warnings=_warnings(exchange, limit if truncated else 0),
+        truncated=truncated,
     )
+
+
+def _may_exceed(limit: int, exchange: Exchange) -> bool:
+    """Say whether a result has to be measured: one that was small on the wire is small."""
+    return bool(limit) and (exchange.size == 0 or exchange.size > limit)
+
+
+def _warnings(exchange: Exchange, cut_to: int) -> tuple[str, ...]:
+    cut = (f"the result was cut to {cut_to} bytes",) if cut_to else ()
+    return (*exchange.repairs, *cut)
 
 
 def completion(result: Mapping[str, Any]) -> Completion:

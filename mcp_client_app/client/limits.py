@@ -8,7 +8,7 @@ from typing import Any
 from mcp_client_app import json_codec
 from mcp_client_app.exceptions import ResultTooLargeError
 
-__all__ = ["cut_content"]
+__all__ = ["cut_content", "cut_contents"]
 
 Block = Mapping[str, Any]
 
@@ -45,6 +45,18 @@ def cut_content(
     return tuple(kept), structured, cut
 
 
+def cut_contents(contents: tuple[Block, ...], limit: int) -> tuple[tuple[Block, ...], bool]:
+    """Do the same with the contents of a resource."""
+    blocks = tuple({"type": "resource", "resource": item} for item in contents)
+    kept, _, cut = cut_content(blocks, None, limit, server="")
+    if not cut:
+        return contents, False
+    return tuple(
+        block.get("resource") or {"uri": item["uri"], "text": block["text"]}
+        for block, item in zip(kept, contents, strict=True)
+    ), True
+
+
 def _fit(block: Block, room: int) -> Block:
     size = _size(block)
     if size <= room:
@@ -65,9 +77,12 @@ def _fit(block: Block, room: int) -> Block:
 def _size(block: Block) -> int:
     """Bytes of what makes a block large."""
     inner = block.get("resource")
-    parts = [block.get("text"), block.get("data")]
     if isinstance(inner, Mapping):
-        parts += [inner.get("text"), inner.get("blob")]
+        parts = [inner.get("text"), inner.get("blob")]
+    elif "text" in block or "data" in block:
+        parts = [block.get("text"), block.get("data")]
+    else:  # a link, whose description may be anything
+        parts = list(block.values())
     return sum(_bytes_of(part) for part in parts if isinstance(part, str))
 
 

@@ -195,7 +195,7 @@ class SessionLink(Link):
         cursor: str | None = None
         seen: set[str] = set()
         with recorded(Exchange()):  # not the call's own record
-            while True:
+            for _ in range(self.context.options.max_pages):
                 page = await self._list_tools({"cursor": cursor} if cursor is not None else {})
                 cursor = page.get("nextCursor")
                 if cursor is None or cursor in seen:

@@ -42,7 +42,7 @@ BIG_FRAME = 1_000_000
 """Bytes from which a frame is decoded on a worker thread."""
 EDGE = 4000
 """Bytes at either end of a line that are looked at when it cannot be read."""
-MOST_ASIDE = 1000
+MOST_ASIDE = 10_000
 """Messages that wait to be written although nobody waits for them."""
 STDERR_LINE = 16_384
 """Bytes of one line of standard error; the rest of the line is left out."""

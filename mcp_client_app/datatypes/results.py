@@ -55,6 +55,10 @@ class ResourceResult:
     uri: str
     contents: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    warnings: tuple[str, ...] = ()
+    """What was mended or left out."""
+    truncated: bool = False
+    """Text was cut, or binary content left out, at ``max_result_size``."""
 
     @property
     def text(self) -> str:
@@ -71,6 +75,10 @@ class PromptResult:
     description: str | None = None
     messages: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    warnings: tuple[str, ...] = ()
+    """What was mended or left out."""
+    truncated: bool = False
+    """Text was cut, or binary content left out, at ``max_result_size``."""
 
 
 @dataclass(frozen=True, slots=True)

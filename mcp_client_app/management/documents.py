@@ -180,7 +180,13 @@ def template_document(template: ResourceTemplateInfo) -> dict[str, Any]:
 
 def resource_result_document(result: ResourceResult) -> dict[str, Any]:
     """Return what reading a resource gave."""
-    return {"server": result.server, "uri": result.uri, "contents": list(result.contents)}
+    return {
+        "server": result.server,
+        "uri": result.uri,
+        "contents": list(result.contents),
+        "warnings": list(result.warnings),
+        "truncated": result.truncated,
+    }
 
 
 def prompt_document(prompt: PromptInfo) -> dict[str, Any]:
@@ -204,4 +210,6 @@ def prompt_result_document(result: PromptResult) -> dict[str, Any]:
         "prompt": result.prompt,
         "description": result.description,
         "messages": list(result.messages),
+        "warnings": list(result.warnings),
+        "truncated": result.truncated,
     }

@@ -43,8 +43,8 @@ def test_a_tool_keeps_all_that_was_said():
         "icons": [{"src": "data:,"}],
         "_meta": {"k": 1},
     }
-    tool = convert.tool_info("srv", item, ("mended",))
-    assert (tool.title, tool.description, tool.meta, tool.warnings) == ("T", "d", {"k": 1}, ("mended",))
+    tool = convert.tool_info("srv", item)
+    assert (tool.title, tool.description, tool.meta, tool.warnings) == ("T", "d", {"k": 1}, ())
     hints = tool.annotations
     assert (hints.read_only, hints.destructive, hints.idempotent, hints.open_world) == (
         True,

@@ -67,3 +67,11 @@ def test_structure_over_the_limit_is_left_out_beside_content_and_refused_alone()
     with pytest.raises(ResultTooLargeError) as caught:
         cut_content((), structured, 50, server="srv")
     assert (caught.value.limit, caught.value.size) == (50, 108)
+
+
+def test_a_link_whose_description_is_over_the_limit_is_left_out():
+    link = {"type": "resource_link", "uri": "a://b", "name": "n", "description": "d" * 100}
+    content, _, cut = cut_content((link,), None, 50, server="srv")
+    assert cut
+    assert content[0]["text"].startswith("[left out: resource_link of ")
+    assert cut_content((link,), None, 200, server="srv") == ((link,), None, False)

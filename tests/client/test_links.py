@@ -198,7 +198,7 @@ def test_a_list_is_read_again_once_its_time_is_over(manager: MCPClientManager, r
         pass  # for a millisecond
     # The stale list is given at once, and the new one is fetched behind it.
     assert len(manager.list_tools("srv")) == 1
-    recorder.wait_for(lambda: recorder.catalogues[-1].tools == 0)
+    recorder.wait_for(lambda: [status.tools for status in recorder.catalogues][1:] == [0])
     assert manager.list_tools() == []
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -19,8 +20,16 @@ from mcp_client_app.exceptions import (
     TransportError,
 )
 from tests.client.conftest import MakeManager, MakePeer
+from tests.client.linking import LINKS
 from tests.client.peers import PATIENCE, Recorder
 from tests.servers import payloads
+
+
+@pytest.fixture(params=LINKS)
+def manage(request: pytest.FixtureRequest, manage: MakeManager) -> MakeManager:
+    """Make managers with one link and then with the other."""
+    return partial(manage, default_link=request.param)
+
 
 # Results -----------------------------------------------------------------------------
 

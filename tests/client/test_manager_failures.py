@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,15 @@ from mcp_client_app.exceptions import (
 )
 from tests import leftovers
 from tests.client.conftest import MakeManager, MakePeer
+from tests.client.linking import LINKS
 from tests.client.peers import Recorder
+
+
+@pytest.fixture(params=LINKS)
+def manage(request: pytest.FixtureRequest, manage: MakeManager) -> MakeManager:
+    """Make managers with one link and then with the other."""
+    return partial(manage, default_link=request.param)
+
 
 # Starting ----------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from mcp_client_app.datatypes import StrictOptions
@@ -12,8 +14,16 @@ from mcp_client_app.exceptions import (
     UnknownToolError,
 )
 from tests.client.conftest import MakeManager, MakePeer
+from tests.client.linking import LINKS
 from tests.client.peers import FAULTY, Recorder, stdio_spec
 from tests.servers import payloads
+
+
+@pytest.fixture(params=LINKS)
+def manage(request: pytest.FixtureRequest, manage: MakeManager) -> MakeManager:
+    """Make managers with one link and then with the other."""
+    return partial(manage, default_link=request.param)
+
 
 # One server --------------------------------------------------------------------------
 

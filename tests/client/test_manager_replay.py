@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from mcp_client_app.exceptions import ServerConnectionError, ServerCrashedError
 from tests.client.conftest import MakeManager, MakePeer
+from tests.client.linking import LINKS
 from tests.client.peers import PATIENCE, Recorder
+
+
+@pytest.fixture(params=LINKS)
+def manage(request: pytest.FixtureRequest, manage: MakeManager) -> MakeManager:
+    """Make managers with one link and then with the other."""
+    return partial(manage, default_link=request.param)
 
 
 @pytest.mark.parametrize("trusted", [False, True])

@@ -175,6 +175,26 @@ def _collect_replies(peer: Peer, value: str, message: Message) -> bool:
     return True
 
 
+@scenario(ON_MESSAGE, "answers these methods with these results, or, if null, never: an object in JSON", "{}")
+def instead(peer: Peer, value: str, message: Message) -> bool:
+    results = json.loads(value)
+    if message.get("method") not in results:
+        return False
+    peer.unanswered[message["id"]] = message
+    if results[message["method"]] is not None:
+        peer.finish(message, results[message["method"]])
+    return True
+
+
+@scenario(ON_RESULT, of="instead")
+def _advertise(peer: Peer, value: str, message: Message, result: Any) -> Any:
+    if "capabilities" not in result:
+        return result
+    kinds = {method.partition("/")[0] for method in json.loads(value) if method.endswith("/list")}
+    offered = {kind: {"listChanged": True} for kind in kinds}
+    return {**result, "capabilities": {**result["capabilities"], **offered}}
+
+
 @scenario(ON_MESSAGE, "answers a call with its argument `lines`, byte for byte; `<id>` is the call's id")
 def as_told(peer: Peer, value: str, message: Message) -> bool:
     if not is_call(message) or "lines" not in message["params"].get("arguments", {}):

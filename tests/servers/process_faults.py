@@ -144,6 +144,16 @@ def no_listen(peer: Peer, value: str, message: Message) -> bool:
     return True
 
 
+@scenario(ON_MESSAGE, "exits with status 8 on this method; with a file after an `@` only once, and makes it")
+def die_on_method(peer: Peer, value: str, message: Message) -> bool:
+    method, _, path = value.partition("@")
+    if message.get("method") != method or os.path.exists(path):
+        return False
+    if path:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    leave("8")
+
+
 @scenario(ON_MESSAGE, "exits with status 1 unless the first message is `initialize`")
 def exit_unless_initialize_first(peer: Peer, value: str, message: Message) -> bool:
     if message.get("method") != "initialize":

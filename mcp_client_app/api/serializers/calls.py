@@ -121,6 +121,8 @@ class ResourceResultSerializer(CorrelatedSerializer):
     uri = serializers.CharField()
     text = serializers.CharField(help_text="All text of the contents.")
     contents = serializers.ListField(child=serializers.DictField())
+    warnings = serializers.ListField(child=serializers.CharField())
+    truncated = serializers.BooleanField(help_text="Text was cut, or a blob left out, at the largest size.")
 
 
 class PromptRequestSerializer(InputSerializer):
@@ -141,6 +143,8 @@ class PromptResultSerializer(CorrelatedSerializer):
     prompt = serializers.CharField()
     description = serializers.CharField(allow_null=True)
     messages = serializers.ListField(child=serializers.DictField())
+    warnings = serializers.ListField(child=serializers.CharField())
+    truncated = serializers.BooleanField(help_text="Text was cut at the largest size.")
 
 
 class CompletionReferenceSerializer(serializers.Serializer[Any]):
