@@ -55,9 +55,9 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def survivors(pids: set[int]) -> list[str]:
+def survivors(pids: set[int], seconds: float = GRACE_SECONDS) -> list[str]:
     """Describe those of ``pids``, processes of others, that do not end in time."""
-    return [f"process {pid}: {_command(pid)}" for pid in sorted(pids) if not _ends(pid)]
+    return [f"process {pid}: {_command(pid)}" for pid in sorted(pids) if not _ends(pid, seconds)]
 
 
 def descriptors() -> Counter[str]:
@@ -81,13 +81,13 @@ def _kind(target: str) -> str:
     return target.partition(":[")[0]
 
 
-def _ends(pid: int) -> bool:
+def _ends(pid: int, seconds: float = GRACE_SECONDS) -> bool:
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:
-        readable, _, _ = select.select([descriptor], [], [], GRACE_SECONDS)
+        readable, _, _ = select.select([descriptor], [], [], seconds)
     finally:
         os.close(descriptor)
     return bool(readable)

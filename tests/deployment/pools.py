@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import django
+from django.apps import apps
 from django.db import connections
 
 TOGETHER = 60
@@ -21,7 +22,7 @@ TOGETHER = 60
 
 def use(text: str) -> tuple[int, str, str]:
     """Call the server in this process; return its number, the server's, and what was answered."""
-    if not django.apps.apps.ready:
+    if not apps.ready:
         django.setup()  # spawned, or from a fork server: nothing is there
     from mcp_client_app import services
 

@@ -264,7 +264,10 @@ def ending(master: subprocess.Popen[Any]) -> Iterator[None]:
         yield
     finally:
         # What a failing test leaves must harm nobody. By descriptor: a number may be another's by then.
-        handles = [os.pidfd_open(pid) for pid in leftovers.descendants(master.pid)]
+        handles = []
+        for pid in leftovers.descendants(master.pid):
+            with contextlib.suppress(ProcessLookupError):
+                handles.append(os.pidfd_open(pid))
         if master.poll() is None:
             master.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Processes of ``multiprocessing``, however started and however ended, next to a parent that uses a server itself."""
+"""Processes of ``multiprocessing``, however started and ended, next to a parent that uses servers itself."""
 
 from __future__ import annotations
 
