@@ -52,7 +52,8 @@ async def read_resource(
     except UnknownResourceError as error:
         error.uri = uri
         raise
-    return convert.resource_result(server, uri, answer.result, answer.exchange)
+    limit = pool.connection(server, principal).spec.max_result_size
+    return convert.resource_result(server, uri, answer.result, answer.exchange, limit=limit)
 
 
 async def get_prompt(
@@ -91,7 +92,8 @@ async def get_prompt(
         raise UnknownPromptError(
             f"The server {server!r} offers no prompt {name!r}.", server=server, prompt=name
         ) from error
-    return convert.prompt_result(server, name, answer.result, answer.exchange)
+    limit = pool.connection(server, principal).spec.max_result_size
+    return convert.prompt_result(server, name, answer.result, answer.exchange, limit=limit)
 
 
 async def complete(
