@@ -9,7 +9,7 @@ from typing import Any
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["spawn"]
+__all__ = ["absorb_cancellation", "spawn"]
 
 _running: set[asyncio.Task[Any]] = set()
 """The loop itself keeps only weak references."""
@@ -27,3 +27,10 @@ def _finished(task: asyncio.Task[Any]) -> None:
     _running.discard(task)
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("%s failed.", task.get_name(), exc_info=error)
+
+
+def absorb_cancellation() -> None:
+    """Have the current task go on although it was cancelled: that was to make it come to its end."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()

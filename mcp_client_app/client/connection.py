@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from mcp_client_app.client.background import absorb_cancellation
 from mcp_client_app.client.backoff import Backoff
 from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.connection_host import ConnectionHost
@@ -124,7 +125,8 @@ class Connection:
             if link is not None and not link.is_down and not self._stop.is_set():
                 return link
             if self._outcome is not None:
-                return await self._result_of(self._outcome)
+                await _settled(self._outcome)
+                continue  # the link may be lost again by now
             if self._owner is not None and not self._owner.done():
                 await asyncio.wait({self._owner})  # the old link is being closed
                 continue
@@ -136,15 +138,6 @@ class Connection:
         if self._outcome is None:
             return limit
         return max(0.0, self._began_at + limit - self._loop.time())
-
-    async def _result_of(self, outcome: asyncio.Future[None]) -> Link:
-        await asyncio.wait({outcome})  # unlike awaiting it, this leaves it alone when cancelled
-        error = outcome.exception()
-        if error is not None:
-            raise error.copy() if isinstance(error, MCPClientError) else error
-        if self.link is None:
-            raise self.standing.explanation()
-        return self.link
 
     async def connect(self) -> Link:
         """Connect by explicit wish: clears a stop, a failure and the breaker."""
@@ -179,7 +172,7 @@ class Connection:
             self._became_ready(link, outcome)
             moved = await self._stay(link)
         except asyncio.CancelledError:
-            _absorb_cancellation()
+            absorb_cancellation()
             if self._stop.is_set():
                 moved = partial(self.standing.move, ConnectionState.STOPPED, self._stop_reason)
             elif self.link is not None:
@@ -391,11 +384,12 @@ class Connection:
             self._last_link.forget()
 
 
-def _absorb_cancellation() -> None:
-    """The owner was cancelled to make it stop; it goes on to close, so the request is dealt with."""
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
+async def _settled(outcome: asyncio.Future[None]) -> None:
+    """Wait for the end of an attempt; raises why it failed, to each who waits a copy."""
+    await asyncio.wait({outcome})  # unlike awaiting it, this leaves it alone when cancelled
+    error = outcome.exception()
+    if error is not None:
+        raise error.copy() if isinstance(error, MCPClientError) else error
 
 
 def _retrieved(future: asyncio.Future[None]) -> None:

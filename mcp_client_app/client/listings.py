@@ -43,15 +43,19 @@ async def of_server(
     Raises:
         MCPClientError: It cannot be reached.
     """
-    connection = pool.connection(server, principal)
-    catalogue = connection.catalogue
-    if refresh:
-        catalogue = await connection.keeper.refresh()
-    elif catalogue is None or connection.standing.state not in _UP:
-        await connection.ready()
+
+    async def read(connection: Connection) -> Catalogue | None:
         catalogue = connection.catalogue
-    elif catalogue.is_stale and connection.link is not None:
-        connection.keeper.refresh_soon()
+        if refresh:
+            catalogue = await connection.keeper.refresh()
+        elif catalogue is None or connection.standing.state not in _UP:
+            await connection.ready()
+            catalogue = connection.catalogue
+        elif catalogue.is_stale and connection.link is not None:
+            connection.keeper.refresh_soon()
+        return catalogue
+
+    catalogue = await pool.using(server, principal, read)
     return Listing(kind.select(catalogue) if catalogue is not None else ())
 
 
@@ -88,18 +92,21 @@ async def gather(
 async def _one(
     pool: ConnectionPool, name: str, kind: Kind, refresh: bool, wait: float | None, principal: str
 ) -> tuple[Any, ...] | MCPClientError:
-    try:
-        connection = pool.connection(name, principal)
+
+    async def read(connection: Connection) -> Catalogue:
         if refresh:
-            return kind.select(await connection.keeper.refresh())
+            return await connection.keeper.refresh()
         catalogue = connection.catalogue
         if catalogue is None or connection.standing.state not in _UP:
-            catalogue = await _first(connection, wait)
-        elif catalogue.is_stale and connection.link is not None:
+            return await _first(connection, wait)
+        if catalogue.is_stale and connection.link is not None:
             connection.keeper.refresh_soon()
+        return catalogue
+
+    try:
+        return kind.select(await pool.using(name, principal, read))
     except MCPClientError as error:
         return error
-    return kind.select(catalogue)
 
 
 async def _first(connection: Connection, wait: float | None) -> Catalogue:

@@ -45,20 +45,18 @@ __all__ = ["call_tool", "connect", "disconnect", "find_tool"]
 
 async def connect(
     pool: ConnectionPool, name: str, *, principal: str = SHARED, wait: float | None = None
-) -> Connection:
+) -> None:
     """Connect by explicit wish: clears a stop, a failure and the breaker.
 
     After ``wait`` seconds nobody waits any more, but the attempt goes on: the state tells.
     """
-    connection = pool.connection(name, principal)
     try:
         async with asyncio.timeout(wait):
-            await connection.connect()
+            await pool.using(name, principal, Connection.connect)
     except RequestTimeoutError:
         raise  # the server's own limit
     except TimeoutError:
         pass
-    return connection
 
 
 async def connect_all(
@@ -113,16 +111,15 @@ async def refresh(
     pool: ConnectionPool, name: str, *, principal: str = SHARED, wait: float | None = None
 ) -> Catalogue:
     """Read the lists of a server anew; within ``wait`` seconds, connecting included."""
-    connection = pool.connection(name, principal)
     try:
         async with asyncio.timeout(wait):
-            return await connection.keeper.refresh()
+            return await pool.using(name, principal, lambda connection: connection.keeper.refresh())
     except RequestTimeoutError:
         raise  # the server's own limit
     except TimeoutError as error:
         raise RequestTimeoutError(
             f"The lists of {name!r} were not there within {wait:.3g} s.",
-            server=connection.spec.name,
+            server=name,
             seconds=wait,
         ) from error
 
@@ -131,12 +128,12 @@ async def ping(
     pool: ConnectionPool, name: str, timeout: float | None = None, *, principal: str = SHARED
 ) -> None:
     """Have the server answer the smallest request of its era; by default within its list time limit."""
-    connection = pool.connection(name, principal)
-    handshake = (await connection.ready()).handshake
+    handshake = (await pool.using(name, principal, Connection.ready)).handshake
     modern = handshake is not None and handshake.mode is ProtocolMode.MODERN
     method = "server/discover" if modern else "ping"
-    limit = timeout if timeout is not None else connection.spec.list_timeout
-    await send_read(pool, connection.spec.name, method, {}, limit, "a ping", principal)
+    spec = pool.connection(name, principal).spec
+    limit = timeout if timeout is not None else spec.list_timeout
+    await send_read(pool, spec.name, method, {}, limit, "a ping", principal)
 
 
 # Tools -------------------------------------------------------------------------------
@@ -166,15 +163,12 @@ async def find_tool(
             tool = search(pool, name, listing.errors, principal)
         spec = pool.connection(tool.server, principal).spec
     else:
-        spec, tool = await _find_on(pool, owner, name, principal)
+        spec, tool = await pool.using(owner, principal, lambda connection: _find_on(connection, name))
     pool.remember(key, spec, tool)
     return spec, tool
 
 
-async def _find_on(
-    pool: ConnectionPool, server: str, name: str, principal: str
-) -> tuple[ServerSpec, ToolInfo]:
-    connection = pool.connection(server, principal)
+async def _find_on(connection: Connection, name: str) -> tuple[ServerSpec, ToolInfo]:
     prefix = f"{connection.spec.name}__"
     own_name = name[len(prefix) :] if name.casefold().startswith(prefix.casefold()) else name
     check_not_blocked(connection.spec, name, own_name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 
 from mcp_client_app.client.background import spawn
 from mcp_client_app.client.backoff import Backoff
@@ -13,12 +13,13 @@ from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.connection_host import ConnectionHost
 from mcp_client_app.client.sources import ServerEntry, Snapshot
 from mcp_client_app.datatypes import SHARED, ConnectionState, ServerSpec, ToolInfo
-from mcp_client_app.exceptions import ManagerClosedError
+from mcp_client_app.exceptions import ManagerClosedError, ServerConnectionError
 
 logger = logging.getLogger(__name__)
 
 __all__ = ["ROW_STOP", "ConnectionPool"]
 
+T = TypeVar("T")
 Key = tuple[str, str]
 """Server and principal."""
 FoundKey = tuple[str, str | None, str]
@@ -66,6 +67,22 @@ class ConnectionPool:
             self._connections[key] = connection
             self.host.names_changed()
         return connection
+
+    async def using(self, name: str, principal: str, use: Callable[[Connection], Awaitable[T]]) -> T:
+        """Do something with a connection; should it be replaced meanwhile, once more with its successor.
+
+        For what has no effect by itself: connecting, reading lists.
+
+        Raises:
+            MCPClientError: As ``connection``, and what ``use`` raises.
+        """
+        while True:
+            connection = self.connection(name, principal)
+            try:
+                return await use(connection)
+            except ServerConnectionError:
+                if self.existing(connection.spec.name, principal) is connection:
+                    raise
 
     def existing(self, name: str, principal: str = SHARED) -> Connection | None:
         """Return the connection if there is one; never makes one."""

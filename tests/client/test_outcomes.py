@@ -7,6 +7,7 @@ import gc
 import weakref
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -130,6 +131,41 @@ def test_a_second_try_that_takes_too_long_leaves_the_outcome_of_the_first(breaki
         breaking(asyncio.Event().wait, trust_annotations=True).call_tool("srv__read", timeout=0.3)
 
     assert caught.value.details()["outcome"] == "unknown"
+
+
+# Who waits for a connection is served by the next one ----------------------------------
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda manager: manager.call_tool("echo", {"text": "hi"}, server="srv").text == "hi",
+        lambda manager: manager.connect("srv").is_ready,
+        lambda manager: manager.refresh("srv").is_ready,
+        lambda manager: len(manager.list_tools("srv")) > 0,
+        lambda manager: len(manager.list_tools("srv", refresh=True)) > 0,
+        lambda manager: len(manager.list_tools()) > 0,
+        lambda manager: manager.ping("srv") is None,
+    ],
+    ids=["call", "connect", "refresh", "list", "list anew", "list all", "ping"],
+)
+def test_who_waits_for_a_server_that_is_edited_gets_the_new_one(
+    manage: MakeManager, peer: MakePeer, threads: ThreadPoolExecutor, use: Any
+):
+    server = peer("srv", "mute", mode="legacy")
+    manager = manage(server)
+    source = manager.source
+    assert isinstance(source, StaticSource)
+    using = threads.submit(use, manager)
+    server.wait_for("initialize")
+
+    # More than once: a row may be saved again at once.
+    for edited in (peer("second", "mute", mode="legacy"), peer("third", mode="legacy")):
+        source.replace([replace(edited.spec, name="srv")])
+        manager.follow_soon()
+        edited.wait_for("initialize")
+
+    assert using.result(PATIENCE) is True
 
 
 # What was said to be unsent is not sent afterwards -------------------------------------
