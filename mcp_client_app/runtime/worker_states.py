@@ -31,7 +31,7 @@ class WorkerStates:
         """Start anew, in a forked child: the parent's rows stay the parent's."""
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
-        self._has_left = False
+        self._left = threading.Event()
         self._statuses: dict[tuple[str, str], ServerStatus] = {}
 
     def record(self, status: ServerStatus) -> None:
@@ -46,7 +46,7 @@ class WorkerStates:
 
     def leave(self) -> None:
         """Take the process's rows away: it ends in good order. Nothing is written any more."""
-        self._has_left = True
+        self._left.set()
         if not self._lock.acquire(timeout=PATIENCE):
             return  # a write hangs: should it ever come through, it takes the rows away itself
         try:
@@ -60,7 +60,7 @@ class WorkerStates:
 
     def _report(self, statuses: list[ServerStatus]) -> None:
         with self._lock:
-            if self._has_left:
+            if self._left.is_set():
                 return
             if self._is_known():
                 worker = self._worker
@@ -69,7 +69,7 @@ class WorkerStates:
                 worker, statuses = self._introduce(), list(self._statuses.values())
             for status in statuses:
                 self._write(worker, status)
-            if self._has_left:  # meanwhile
+            if self._left.is_set():  # meanwhile
                 self._remove()
 
     def _is_known(self) -> bool:
