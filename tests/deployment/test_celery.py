@@ -108,7 +108,7 @@ class Worker:
 
 
 @contextlib.contextmanager
-def worker(orders: Ask, ground: Ground, directory: Path, *flags: str) -> Iterator[Worker]:
+def worker(orders: Ask, ground: Ground, directory: Path, *flags: str, **variables: str) -> Iterator[Worker]:
     """Run a worker with a database of its own."""
     shutil.copytree(ground.directory, directory, dirs_exist_ok=True)
     with (directory / "log.txt").open("wb") as output:
@@ -124,7 +124,7 @@ def worker(orders: Ask, ground: Ground, directory: Path, *flags: str) -> Iterato
                 *flags,
             ],
             cwd=ROOT,
-            env=environment(directory) | {"TEST_CELERY_PREFIX": PREFIX},
+            env=environment(directory) | {"TEST_CELERY_PREFIX": PREFIX} | variables,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -185,6 +185,21 @@ def test_recycled_pool_processes_take_their_servers_along(orders: Ask, ground: G
         assert {(pid, peer) for pid, peer in answers} == set(users.items())
         living = leftovers.descendants(site.main.pid)
         assert leftovers.survivors({int(peer) for pid, peer in users.items() if pid not in living}) == []
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_rows_that_wait_are_written_when_a_worker_ends(
+    pool: str, orders: Ask, ground: Ground, tmp_path: Path
+):
+    calls = "SELECT count(*) FROM mcp_client_app_toolcall WHERE server_name = 'early' AND code = 'ok'"
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.deployment.batching"}
+    with worker(orders, ground, tmp_path, f"--pool={pool}", "--concurrency=2", **settings) as site:
+        assert len(site.call(*[("early__echo", {"text": "hi"})] * 20)) == 20
+        assert rows_of(tmp_path, calls) == [(0,)]
+        site.main.send_signal(signal.SIGTERM)
+        assert site.main.wait(SECONDS) == 0
+
+    assert rows_of(tmp_path, calls) == [(20,)]
 
 
 @pytest.mark.parametrize("killed", ["child", "main", "cold"])
