@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import math
 import random
@@ -25,6 +26,24 @@ def test_long_numbers_within_strings_and_fractions_do_no_harm():
         "id": "12345678901234567890",
         "f": 0.12345678901234568,
     }
+
+
+@pytest.mark.parametrize("size", [262_144, 2 * 262_144, 1_048_576])
+@pytest.mark.parametrize("shift", range(-40, 20, 3))
+def test_a_long_number_is_exact_wherever_it_stands_in_a_large_text(size: int, shift: int):
+    """Large texts are looked through in slices; the number may lie across two."""
+    text = b'["%s",12345678901234567890]' % (b"x" * (size + shift))
+
+    assert json_codec.loads(text)[1] == 12345678901234567890
+
+
+@pytest.mark.parametrize("text", [b"[" + b"1," * 700_000 + b"1]", b"[" + b"1," * 700_000])
+def test_the_search_for_garbage_goes_on_after_a_large_text(text: bytes):
+    try:
+        json_codec.loads(text)
+    except ValueError:
+        assert text.endswith(b",")
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])

@@ -75,6 +75,19 @@ def test_header_names_are_tokens_each_given_once():
     assert refused(validators.validate_headers, {"X": None})[0] == "mapping"
 
 
+@pytest.mark.parametrize(
+    "name", ["Content-Length", "transfer-encoding", "EXPECT", "Content-Encoding", "Mcp-Session-Id"]
+)
+def test_headers_that_the_client_sets_itself_are_refused(name):
+    """H23: a wrong one makes servers wait for ever, or mix up requests."""
+    assert refused(validators.validate_headers, {name: "5"})[0] == "header_reserved"
+
+
+def test_headers_that_other_clients_need_are_no_error():
+    """H23: they are in many files, and do no harm."""
+    validators.validate_headers({"Content-Type": "application/json", "Accept": "*/*", "Host": "a.example"})
+
+
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\n", "a\0", "\x7f", "☃"])
 def test_header_values_that_http_does_not_allow_are_refused(value):
     """H23."""

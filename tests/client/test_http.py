@@ -226,7 +226,16 @@ async def test_a_closed_client_says_so_and_may_be_closed_again() -> None:
     assert not caught.value.sent
 
 
-@pytest.mark.parametrize("headers", [{"X-Key": f"{SECRET}\n"}, {"X-Key": f"{SECRET}\0"}, {"X Key": SECRET}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Key": f"{SECRET}\n"},
+        {"X-Key": f"{SECRET}\0"},
+        {"X-Key": f"{SECRET}\x01"},
+        {"X Key": SECRET},
+        {"Content-Length": SECRET},
+    ],
+)
 async def test_headers_that_cannot_be_sent_are_refused_at_once(headers: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         HttpClient("http://127.0.0.1/mcp", server="docs", headers=headers)

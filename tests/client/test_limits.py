@@ -41,6 +41,11 @@ def test_a_character_is_never_cut_in_half(limit: int):
     assert len(kept.encode()) <= limit
 
 
+def test_of_a_text_with_wide_characters_the_missing_bytes_are_told():
+    (block,) = cut_content((text("é" * 10),), None, 5, server="srv")[0]
+    assert block == text("éé\n[cut: 16 more bytes]")
+
+
 def test_binary_is_left_out_whole_with_a_note():
     data = base64.b64encode(b"x" * 300).decode()
     image = {"type": "image", "data": data, "mimeType": "image/png"}
