@@ -108,7 +108,7 @@ class CatalogueKeeper:
             started = loop.time()
             try:
                 await link.listen()
-                return  # none is needed, or the server ended it in good order
+                return  # none is needed
             except MCPClientError as error:
                 if isinstance(error, ProtocolError) and error.rpc_code == METHOD_NOT_FOUND:
                     return  # it will not know it the next time either

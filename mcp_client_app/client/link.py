@@ -133,7 +133,11 @@ class Link(abc.ABC):
         """Send a notification."""
 
     async def listen(self) -> None:  # noqa: B027 - not every link has to
-        """Keep a subscription to list changes open, if the era needs one; returns when it ends."""
+        """Keep a subscription to list changes open; returns at once if none is needed.
+
+        Raises:
+            MCPClientError: It ended, for whatever reason: it is opened again after a while.
+        """
 
     @abc.abstractmethod
     async def close(self) -> None:

@@ -31,6 +31,7 @@ from mcp_client_app.exceptions import (
     InvalidInputError,
     MCPClientError,
     ServerCrashedError,
+    TransportError,
 )
 
 logger = logging.getLogger(__name__)
@@ -137,6 +138,12 @@ class SessionLink(Link):
                         pass  # the session hands each event to ``_on_message``, too
         except (SubscriptionLost, ListenNotSupportedError, TimeoutError, MCPError) as error:
             raise self._translate(error, "subscriptions/listen") from safe_cause(error)
+        # In good order, as servers do that are restarted or that allow no longer stream.
+        raise TransportError(
+            f"The server {self.context.spec.name!r} ended its stream of changes.",
+            server=self.context.spec.name,
+            sent=False,
+        )
 
     async def close(self) -> None:
         try:

@@ -161,3 +161,30 @@ def test_a_restart_is_noticed_on_the_servers_own_stream(
 
     assert "ended the session (HTTP 404)" in lost.reason
     assert manager.call_tool("srv__echo", {"n": 2}).text == "{'n': 2}"
+
+
+@pytest.mark.parametrize("how", ["in good order", "killed"])
+def test_a_restart_of_a_modern_server_leads_to_new_lists_and_a_new_subscription(
+    manage: MakeManager,
+    http_peer: MakeHttpPeer,
+    recorder: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    link: str,
+    how: str,
+):
+    """H01: the era knows no sessions; the end of ``subscriptions/listen`` is the sign, whoever ended it."""
+    monkeypatch.setattr("mcp_client_app.client.backoff.FIRST", 0.0)
+    peer = http_peer().start(modern=True)
+    manager = manage(peer.spec, default_link=link, observers=[recorder])
+    manager.connect("srv")
+    peer.do(peer.server.opened(1))
+    if how == "killed":
+        peer.restart(modern=True, tools=MORE_TOOLS)
+    else:
+        peer.server.options["tools"] = MORE_TOOLS
+        peer.go_on()
+
+    recorder.wait_for(lambda: any(status.tools == 2 for status in recorder.catalogues))
+
+    peer.do(peer.server.opened(1 if how == "killed" else 2))
+    assert manager.status("srv").connects == 1

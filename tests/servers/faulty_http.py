@@ -222,6 +222,9 @@ async def plain(peer: FaultyHttp, request: Request, reply: Reply) -> None:
             await reply.event(note("notifications/subscriptions/acknowledged", about, notifications=wanted))
             await peer.keep_stream(reply)
             await peer.go_on.wait()
+            peer.go_on.clear()
+            await reply.event(answer(request))
+            await reply.end()
         case "tools/list":
             names = peer.options.get("tools", ("echo",))
             tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
