@@ -63,7 +63,9 @@ class Site:
     has_workers: bool
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time of the processes that serve; their MCP servers are not counted."""
+        """Return the CPU time of the processes that serve, MCP servers not counted; 0 without ``/proc``."""
+        if not Path("/proc/self/stat").exists():
+            return 0.0
         processes = [str(self.master)]
         if self.has_workers:
             for place in Path(f"/proc/{self.master}/task").glob("*/children"):

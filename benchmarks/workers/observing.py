@@ -1,6 +1,7 @@
 """What a worker sees of itself: CPU time, its children's too, memory, and how long its loop stood still.
 
-Needs nothing but the standard library. Children and memory are read from ``/proc``: zero where there is none.
+Needs nothing but the standard library. Children and memory are read from ``/proc``; without it, memory is
+left out and children count nothing.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class Growth:
 
     def per(self, count: int) -> dict[str, float]:
         """Return what came for each of ``count`` things; of TLS contexts, all that came."""
-        return {
-            "KiB_each": (memory_kib() - self._memory) / count,
+        found = {
             "threads_each": (threading.active_count() - self._threads) / count,
             "tls": tls_contexts() - self._tls,
         }
+        return found | ({"KiB_each": (memory_kib() - self._memory) / count} if self._memory else {})
 
 
 class Stall:

@@ -83,14 +83,14 @@ def test_a_result_can_be_read_again(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_a_ratio_is_the_median_of_the_rounds_ratios():
     made = figures(
-        # A disturbed round disturbs both: the ratio of the medians would be 40 / 100.
-        ("calls", STDIO, "sdk", "p50_us@1", [100, 1000, 100]),
-        ("calls", STDIO, "ours-loop", "p50_us@1", [40, 500, 30]),
+        # A disturbed round disturbs both: the ratio of the medians would be 50 / 120.
+        ("calls", STDIO, "sdk", "p50_us@1", [100, 1000, 120]),
+        ("calls", STDIO, "ours-loop", "p50_us@1", [50, 400, 48]),
     )
     key, base = (Key("calls", STDIO, variant, "p50_us@1") for variant in ("ours-loop", "sdk"))
     assert made.ratio(key, base) == 0.4
-    assert made.spread(key, base) == (0.3, 0.5)
-    assert made.median(base) == 100
+    assert made.spread(key, base) == (0.4, 0.5)
+    assert made.median(base) == 120
 
 
 def test_a_round_in_which_only_one_was_measured_gives_no_ratio():
