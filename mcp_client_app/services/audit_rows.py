@@ -27,6 +27,7 @@ from django.db import (
     router,
     transaction,
 )
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from mcp_client_app.client.loop import forbid_running_loop
 from mcp_client_app.conf import app_settings
@@ -62,11 +63,18 @@ def write_row(row: ToolCall, *, at_once: bool = False) -> None:
         _save(row, using)
     elif connection.in_atomic_block:
         transaction.on_commit(_AtTheEnd(row, using, at_once), using=using, robust=True)
-    elif connection.get_autocommit():
+    elif _commits_by_itself(connection):
         _save_or_queue(row, using, at_once)
     else:
         # The project manages its transactions by hand: nobody will tell when this one ends.
         _queue(row, using)
+
+
+def _commits_by_itself(connection: BaseDatabaseWrapper) -> bool:
+    # Not asked by get_autocommit(), which connects: a row that is queued needs no connection here.
+    if connection.connection is None:
+        return bool(connection.settings_dict["AUTOCOMMIT"])
+    return connection.autocommit
 
 
 def flush_audit(timeout: float = PATIENCE) -> bool:

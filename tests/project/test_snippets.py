@@ -40,8 +40,8 @@ def servers(add_mcp_server: Callable[..., Any]) -> None:
         "files",
         tools={
             "read_file": lambda path: f"The text of {path}.",
-            "search": lambda text: f"Nothing about {text}.",
-            "search_files": lambda text: f"Nothing about {text}.",
+            "list_directory": lambda path: f"Nothing in {path}.",
+            "search_files": lambda path, pattern: f"Nothing about {pattern} in {path}.",
         },
     )
     workshop = {"command": sys.executable, "args": [str(WORKSHOP)]}

@@ -254,6 +254,15 @@ def test_nothing_stays_after_a_flush(writer):
     assert told() == ["one", "two"], "and then it starts again"
 
 
+def test_a_row_that_is_queued_needs_no_connection_of_the_caller(writer):
+    connection.close()
+
+    write_row(ToolCall(tool="echo", correlation_id="one"))
+
+    assert connection.connection is None
+    assert told() == ["one"]
+
+
 def test_a_flush_waits_no_longer_than_told(writer):
     with writer.held():
         call("one")
