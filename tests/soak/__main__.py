@@ -265,6 +265,8 @@ def _give_up(manager: MCPClientManager, fleet: Fleet, hanging: list[str]) -> Non
 
 
 def _report(score: Score, first: Measure, last: Measure) -> None:
+    from tests.soak import flatness
+
     for title, counts in (
         ("answered rightly", score.calls),
         ("failed as they may", score.errors),
@@ -273,9 +275,9 @@ def _report(score: Score, first: Measure, last: Measure) -> None:
         print(f"{title}: {counts.total()}")
         for name, count in sorted(counts.items()):
             print(f"  {name:24} {count:8}")
-    for what, unit in (("memory", 1_000_000), ("objects", 1_000)):
-        old, new = getattr(first, what), getattr(last, what)
-        print(f"{what}: {old / unit:.1f} after a quarter of the time, {new / unit:.1f} in the end, x {unit}")
+    print("at rest, after a quarter of the time and in the end:")
+    for what in flatness.BOUNDS:
+        print(f"  {what:12} {getattr(first, what):14,} {getattr(last, what):14,}")
 
 
 if __name__ == "__main__":
