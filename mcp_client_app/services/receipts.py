@@ -12,10 +12,19 @@ from django.db import IntegrityError, router, transaction
 from django.utils import timezone
 
 from mcp_client_app.conf import app_settings
-from mcp_client_app.exceptions import CallInProgressError, KeyReusedError
+from mcp_client_app.exceptions import (
+    CallInProgressError,
+    KeyReusedError,
+    MCPClientError,
+    RequestTimeoutError,
+)
 from mcp_client_app.models import CallReceipt
+from mcp_client_app.services.time_limits import longest_call
 
 __all__ = ["claim_key"]
+
+SETTLING = timedelta(seconds=60)
+"""What a call is given beyond its time limit to have its answer written down."""
 
 
 def claim_key(user: Any, key: str, request: Mapping[str, Any]) -> CallReceipt:
@@ -31,7 +40,8 @@ def claim_key(user: Any, key: str, request: Mapping[str, Any]) -> CallReceipt:
 
     Raises:
         KeyReusedError: The key belongs to another request.
-        CallInProgressError: The first call with this key has no answer yet, or died without one.
+        CallInProgressError: The first call with this key has no answer yet.
+        RequestTimeoutError: Nor will it get one: it should have been over for long. It may have run.
     """
     using = router.db_for_write(CallReceipt)
     receipts = CallReceipt.objects.using(using)
@@ -43,11 +53,27 @@ def claim_key(user: Any, key: str, request: Mapping[str, Any]) -> CallReceipt:
             return receipts.create(user=user, key=key, fingerprint=fingerprint, expires_at=expires_at)
     except IntegrityError:
         found = receipts.filter(user=user, key=key).first()
-    if found is None or (found.fingerprint == fingerprint and not found.is_settled):
+    if found is None:
         raise CallInProgressError
     if found.fingerprint != fingerprint:
         raise KeyReusedError
+    if not found.is_settled:
+        raise _unanswered(found, request)
     return found
+
+
+def _unanswered(receipt: CallReceipt, request: Mapping[str, Any]) -> MCPClientError:
+    """Say what is known of a call without an answer: after its time limit its process must have died."""
+    limit = longest_call(
+        timeout=request.get("timeout"), server=request.get("server"), tool=str(request.get("name", ""))
+    )
+    if limit is None or timezone.now() < receipt.started_at + timedelta(seconds=limit) + SETTLING:
+        return CallInProgressError()
+    return RequestTimeoutError(
+        "The call with this key has begun and was never answered; it may have run. "
+        "Find out whether it has before you call again, with another key.",
+        sent=True,
+    )
 
 
 def _fingerprint(request: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.naming import split_public_name
 from mcp_client_app.runtime import row_source
 
-__all__ = ["call_limit"]
+__all__ = ["call_limit", "longest_call"]
 
 
 def call_limit(
@@ -27,6 +27,11 @@ def call_limit(
         return timeout
     wanted = timeout if timeout is not None else _own_limit(server, tool)
     return min(wanted or at_most, at_most)
+
+
+def longest_call(*, timeout: float | None = None, server: str | None = None, tool: str = "") -> float | None:
+    """Return the seconds within which a call is over, whoever makes it; None if it has no limit."""
+    return (timeout if timeout is not None else _own_limit(server, tool)) or None
 
 
 def _own_limit(server: str | None, tool: str) -> float:

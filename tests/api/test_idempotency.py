@@ -10,7 +10,7 @@ from django.utils import timezone
 from mcp_client_app import services
 from mcp_client_app.models import CallReceipt, ToolCall
 from tests.api.conftest import Api
-from tests.stored import stored
+from tests.stored import run_process, stored
 
 
 def lines(path) -> list[str]:
@@ -84,6 +84,40 @@ def test_while_a_call_runs_its_repeat_is_told_so(api, tmp_path):
     assert (repeat.status_code, repeat.data["code"]) == (409, "call_in_progress")
     assert (answers[0].status_code, answers[0].data["text"]) == (200, "there")
     assert api.post("tools/call/", body).data["text"] == "there"
+
+
+DYING = """
+import os, threading
+from django.contrib.auth import get_user_model
+from mcp_client_app.models import CallReceipt
+from tests.api.conftest import Api
+
+api = Api(get_user_model().objects.get(username={user!r}))
+calling = threading.Thread(target=api.post, args=("tools/call/", {body!r}), daemon=True)
+calling.start()
+while not CallReceipt.objects.exists():
+    assert calling.is_alive()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "status", "code"),
+    [(60, 504, "timeout"), (0, 409, "call_in_progress")],
+    ids=["limited", "unlimited"],
+)
+def test_a_call_whose_process_died_is_unknown_once_its_time_is_over(api, limit, status, code):
+    stored("peer", call_timeout=limit)
+    body = {"name": "peer__hang", "idempotency_key": "one"}
+    run_process(DYING.format(user=api.user.username, body=body))
+    assert api.post("tools/call/", body).data["code"] == "call_in_progress"
+
+    CallReceipt.objects.update(started_at=timezone.now() - timedelta(minutes=3))
+    repeat = api.post("tools/call/", body)
+
+    assert (repeat.status_code, repeat.data["code"]) == (status, code)
+    assert repeat.data.get("outcome") == ("unknown" if status == 504 else None)
+    assert not ToolCall.objects.exists()  # it was not made again
 
 
 def test_a_call_that_may_have_run_is_not_run_again(api, tmp_path):
