@@ -65,7 +65,7 @@ def test_noise_and_log_messages_are_shown(admin_client):
     assert "Log messages" in page
 
 
-def test_what_a_server_says_is_never_taken_for_html(admin_client):
+def test_what_is_searched_for_is_never_taken_for_html(admin_client):
     row = stored("peer")
     services.connect("peer")
     page = page_of(admin_client, row, q="<script>alert(1)</script>")

@@ -36,14 +36,12 @@ def page_of(snippet: Snippet) -> str:
 @pytest.fixture
 def servers(add_mcp_server: Callable[..., Any]) -> None:
     """Stand in for the servers that the pages name."""
-    files = fake_server(
-        "files",
-        tools={
-            "read_file": lambda path: f"The text of {path}.",
-            "list_directory": lambda path: f"Nothing in {path}.",
-            "search_files": lambda path, pattern: f"Nothing about {pattern} in {path}.",
-        },
-    )
+    tools: dict[str, Callable[..., str]] = {
+        "read_file": lambda path: f"The text of {path}.",
+        "list_directory": lambda path: f"Nothing in {path}.",
+        "search_files": lambda path, pattern: f"Nothing about {pattern} in {path}.",
+    }
+    files = fake_server("files", tools=tools)
     workshop = {"command": sys.executable, "args": [str(WORKSHOP)]}
     add_mcp_server("files", files)
     add_mcp_server("workshop", workshop)
