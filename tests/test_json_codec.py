@@ -32,9 +32,9 @@ def test_long_numbers_within_strings_and_fractions_do_no_harm():
 @pytest.mark.parametrize("shift", range(-40, 20, 3))
 def test_a_long_number_is_exact_wherever_it_stands_in_a_large_text(size: int, shift: int):
     """Large texts are looked through in slices; the number may lie across two."""
-    text = b'["%s",12345678901234567890]' % (b"x" * (size + shift))
+    text = b'["%s",123456789012345678901]' % (b"x" * (size + shift))
 
-    assert json_codec.loads(text)[1] == 12345678901234567890
+    assert json_codec.loads(text)[1] == 123456789012345678901
 
 
 @pytest.mark.parametrize("text", [b"[" + b"1," * 700_000 + b"1]", b"[" + b"1," * 700_000])

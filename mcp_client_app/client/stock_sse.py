@@ -164,7 +164,7 @@ class SseTransport(StockTransport):
                 return
             refusal = await read_refusal(response)
         exchange.sent = exchange.sent and refusal.may_have_run
-        if refusal.status in (404, 410) or refusal.ends_session():
+        if refusal.ends_session():
             # The only address there is: the server knows this stream no more.
             self._fail(self._lost(f"the server has ended the session (HTTP {refusal.status})."))
             return

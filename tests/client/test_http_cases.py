@@ -72,7 +72,8 @@ def test_refused_credentials_of_a_call_are_told_at_once_with_the_challenge(
     connect: Connect, scenario: str, status: int
 ):
     """H07: also where the server never ends the page that goes with it."""
-    manager, _ = connect(scenario, status=status, headers={"www-authenticate": 'Bearer realm="x"'})
+    challenge = {"www-authenticate": 'Bearer realm="x"'}
+    manager, _ = connect(scenario, {"call_timeout": 8}, status=status, headers=challenge)
 
     error = failure(manager)
 
