@@ -16,6 +16,7 @@ __all__ = [
     "MAX_PUBLIC_NAME",
     "MAX_SERVER_NAME",
     "SERVER_NAME",
+    "has_control_characters",
     "is_reserved_header",
     "is_server_name",
     "normalise_tool_name",
@@ -50,6 +51,7 @@ _RESERVED_HEADERS = frozenset(
 
 _DIGITS = 8
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def is_reserved_header(name: str) -> bool:
@@ -60,6 +62,11 @@ def is_reserved_header(name: str) -> bool:
 def is_server_name(name: str) -> bool:
     """Say whether ``name`` can name a server (at most 40 characters)."""
     return len(name) <= MAX_SERVER_NAME and SERVER_NAME.match(name) is not None
+
+
+def has_control_characters(name: str) -> bool:
+    """Say whether ``name`` holds characters that no name of a tool or prompt may hold."""
+    return _CONTROL.search(name) is not None
 
 
 def slugify_server_name(name: str) -> str:

@@ -39,6 +39,8 @@ __all__ = ["METHOD_NOT_FOUND", "Catalogue", "load"]
 T = TypeVar("T")
 
 METHOD_NOT_FOUND = -32601
+AT_ONCE = 500
+"""Tools that are looked at before other servers have their turn."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ async def load(link: Link, spec: ServerSpec, options: ManagerOptions) -> Catalog
     except BaseExceptionGroup as error:
         raise root_cause(error) from error
     known, found_resources, found_templates, found_prompts = (task.result() for task in tasks)
-    known = _with_warnings(known, walk.warnings)
+    known = await _with_warnings(known, walk.warnings)
     return Catalogue(
         tools=_allowed(known, spec),
         known=known,
@@ -144,21 +146,25 @@ async def load(link: Link, spec: ServerSpec, options: ManagerOptions) -> Catalog
     )
 
 
-def _with_warnings(tools: Sequence[ToolInfo], warnings: list[str]) -> tuple[ToolInfo, ...]:
+async def _with_warnings(tools: Sequence[ToolInfo], warnings: list[str]) -> tuple[ToolInfo, ...]:
     """Give each tool what is to be said of it; what is wrong with its schema comes to the others, too."""
     said: dict[str, list[str]] = {}
-    labels = {f"tool {tool.name!r}": tool.name for tool in tools}
+    labels = {f"tool {tool.name!r}": tool.name for tool in tools} if warnings else {}
     for warning in warnings:
         for place in (match.start() for match in re.finditer(": ", warning)):
             name = labels.get(warning[:place])
             if name is not None:
                 said.setdefault(name, []).append(warning[place + 2 :])
-    for tool in tools:
+    for number, tool in enumerate(tools, 1):
+        if not number % AT_ONCE:
+            await asyncio.sleep(0)
         problem = schema_problem(tool.input_schema)
         if problem is not None:
             problem = f"its inputSchema is no valid JSON Schema: {problem}"
             said.setdefault(tool.name, []).append(problem)
             warnings.append(f"tool {tool.name!r}: {problem}")
+    if not said:
+        return tuple(tools)
     return tuple(
         replace(tool, warnings=tuple(dict.fromkeys(said[tool.name]))) if tool.name in said else tool
         for tool in tools

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from mcp_client_app.client.connection import Connection
@@ -15,12 +14,11 @@ from mcp_client_app.exceptions import (
     UnknownServerError,
     UnknownToolError,
 )
-from mcp_client_app.naming import split_public_name
+from mcp_client_app.naming import has_control_characters, split_public_name
 
 __all__ = ["check_allowed", "check_name", "check_not_blocked", "find_in", "owner_of", "search"]
 
 LONGEST_NAME = 512
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def check_name(name: object) -> str:
@@ -35,7 +33,7 @@ def check_name(name: object) -> str:
         raise BadToolNameError(
             f"A tool name has at most {LONGEST_NAME} characters; this one has {len(name)}."
         )
-    if _CONTROL.search(name) is not None:
+    if has_control_characters(name):
         raise BadToolNameError(f"The tool name {name!r} holds control characters.")
     return name
 

@@ -8,6 +8,7 @@ from typing import Any
 from mcp_client_app.client.leniency.fields import about, drop, icons
 from mcp_client_app.client.leniency.schemas import mended_schema
 from mcp_client_app.client.leniency.terms import Terms
+from mcp_client_app.naming import has_control_characters
 
 __all__ = ["prompts", "resources", "templates", "tools"]
 
@@ -126,6 +127,6 @@ def _listing(
 def _bad_name(name: Any) -> str | None:
     if not isinstance(name, str) or not name.strip():
         return "a tool without a name"
-    if any(ord(character) < 32 or ord(character) == 127 for character in name):
+    if has_control_characters(name):
         return f"tool {name!r}: its name holds control characters"
     return None
