@@ -106,7 +106,7 @@ mine = get_mcp_manager().call_tool("forked__pid").text
 connections.close_all()
 observer = get_mcp_manager().observers[0]
 # As if threads were within these sections at the moment of the fork.
-locks = [runtime._lock, row_source._lock, observer._states._lock, audit_rows._lock]
+locks = [runtime._lock, row_source._lock, observer._states._lock, audit_rows._writer._condition]
 for lock in locks:
     lock.acquire()
 child = os.fork()
