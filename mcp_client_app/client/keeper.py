@@ -11,7 +11,7 @@ from mcp_client_app.client.catalogue import METHOD_NOT_FOUND, Catalogue, load
 from mcp_client_app.client.link import Link
 from mcp_client_app.client.pace import Pace
 from mcp_client_app.datatypes import ManagerOptions, ServerSpec
-from mcp_client_app.exceptions import MCPClientError, ProtocolError
+from mcp_client_app.exceptions import MCPClientError, ProtocolError, ServerConnectionError
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,16 @@ class CatalogueKeeper:
         """Read the lists now; the old catalogue stays if that fails."""
         self.reading += 1
         try:
-            return await self._read(await self._ready())
+            link = await self._ready()
+            try:
+                return await self._read(link)
+            except ServerConnectionError:
+                if not link.is_down:
+                    raise
+            # It was found to be lost by this very reading: a new link reads the lists as it connects.
+            await self._ready()
+            assert self.catalogue is not None
+            return self.catalogue
         finally:
             self.reading -= 1
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import ConnectionState
 from mcp_client_app.exceptions import ServerConnectionError, ServerUnavailableError, TransportError
 from tests.client.conftest import MakeHttpPeer, MakeManager
@@ -188,3 +190,33 @@ def test_a_restart_of_a_modern_server_leads_to_new_lists_and_a_new_subscription(
 
     peer.do(peer.server.opened(1 if how == "killed" else 2))
     assert manager.status("srv").connects == 1
+
+
+LOOKS: dict[str, Callable[[MCPClientManager], Any]] = {
+    "tools": lambda manager: [tool.name for tool in manager.list_tools("srv", refresh=True)],
+    "all tools": lambda manager: [tool.name for tool in manager.list_tools(refresh=True)],
+    "a new tool": lambda manager: manager.call_tool("srv__added", {}).tool,
+    "resource": lambda manager: manager.read_resource("srv", "a://b").uri,
+    "prompt": lambda manager: manager.get_prompt("srv", "x").prompt,
+    "completion": lambda manager: (
+        manager.complete("srv", {"type": "ref/prompt", "name": "p"}, "a", "b").values
+    ),
+    "ping": lambda manager: manager.ping("srv"),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_whatever_finds_the_session_gone_is_done_on_a_new_one(
+    manage: MakeManager, http_peer: MakeHttpPeer, link: str, look: str
+):
+    """H01: lists, resources, prompts, completions and pings like calls."""
+    peer = http_peer().start(sessions="S1")
+    manager = manage(peer.spec, default_link=link)
+    manager.call_tool("srv__echo", {})
+    peer.restart(sessions="S2", tools=MORE_TOOLS)
+    seen = LOOKS[look](manager)
+
+    expected: dict[str, Any] = {"tools": ["echo", "added"], "all tools": ["echo", "added"]}
+    expected |= {"a new tool": "added", "resource": "a://b", "prompt": "x", "completion": (), "ping": None}
+    assert seen == expected[look]
+    assert manager.status("srv").connects == 2
