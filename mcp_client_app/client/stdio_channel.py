@@ -40,6 +40,8 @@ __all__ = ["ChannelEvents", "StdioChannel", "lost", "unreadable"]
 CHUNK = 262_144
 BIG_FRAME = 1_000_000
 """Bytes from which a frame is decoded on a worker thread."""
+_BEFORE_JSON = b" \t\r\xef\xbb\xbf"
+"""White space, and the byte order mark."""
 EDGE = 4000
 """Bytes at either end of a line that are looked at when it cannot be read."""
 MOST_ASIDE = 10_000
@@ -205,6 +207,9 @@ class StdioChannel:
             self._read(self._stdout, self._stdout_readable)
 
     def _line(self, line: bytes) -> None:
+        if line[:1] != b"{" and line.lstrip(_BEFORE_JSON)[:1] not in (b"{", b"["):
+            self._garbage(line)  # found out without a parser: some servers write little else
+            return
         try:
             message = json_codec.loads(line)
         except ValueError:
@@ -275,7 +280,7 @@ class StdioChannel:
             if self._eof or not self._more_to_read():
                 break
             self._stdout_readable()
-        if self._decoding is not None:
+        while self._decoding is not None:
             await asyncio.wait({self._decoding})
         if len(self.writer) or _held_by(self._stdin):
             self.input_taken = False

@@ -236,3 +236,29 @@ def test_uvloop_does_the_same(run: Run):
     )
     assert script.finish() == "hi\nstill\n"
     assert leftovers.survivors(set(script.pids)) == []
+
+
+# Without resources -------------------------------------------------------------------
+
+
+def test_a_process_without_descriptors_fails_to_start_servers_until_it_has_some(run: Run):
+    # Not the server's configuration is wrong: the next attempt may succeed.
+    script = run(
+        """
+        import resource
+        call('before')
+        manager.disconnect('srv')
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = max(int(number) for number in os.listdir('/proc/self/fd'))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most + 1, hard))
+        try:
+            manager.connect('srv')
+        except Exception as error:
+            print(error.code, manager.status('srv').state, flush=True)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        manager.connect('srv')
+        call('after')
+        """
+    )
+    assert script.finish().split("\n") == ["before", "server_unavailable backing_off", "after", ""]
+    assert leftovers.survivors(set(script.pids)) == []

@@ -118,10 +118,19 @@ async def test_the_last_words_and_the_last_messages_of_a_dying_server_are_heard(
 
 
 async def test_a_large_message_of_a_server_that_dies_at_once_is_still_delivered():
-    code = "import json; print(json.dumps('x' * 1_200_000), flush=True); os._exit(0)"
+    code = "import json; print(json.dumps({'a': 'x' * 1_200_000}), flush=True); os._exit(0)"
     async with channel(code, 2_000_000) as (_, heard):
         await heard.down
-        assert [len(message) for message in heard.messages] == [1_200_000]
+        assert [len(message["a"]) for message in heard.messages] == [1_200_000]
+
+
+async def test_all_large_messages_of_a_server_that_dies_at_once_are_delivered():
+    code = (
+        "import json; [print(json.dumps({'a': 'x' * 1_200_000}), flush=True) for _ in range(3)]; os._exit(0)"
+    )
+    async with channel(code, 2_000_000) as (_, heard):
+        await heard.down
+        assert [len(message["a"]) for message in heard.messages] == [1_200_000] * 3
 
 
 async def test_a_grandchild_that_keeps_writing_does_not_keep_a_dead_server_alive():

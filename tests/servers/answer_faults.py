@@ -195,12 +195,17 @@ def _advertise(peer: Peer, value: str, message: Message, result: Any) -> Any:
     return {**result, "capabilities": {**result["capabilities"], **offered}}
 
 
-@scenario(ON_MESSAGE, "answers a call with its argument `lines`, byte for byte; `<id>` is the call's id")
+@scenario(
+    ON_MESSAGE,
+    "answers a call with its argument `lines`, byte for byte, or [line, how often]; `<id>` is the call's id",
+)
 def as_told(peer: Peer, value: str, message: Message) -> bool:
     if not is_call(message) or "lines" not in message["params"].get("arguments", {}):
         return False
-    for line in message["params"]["arguments"]["lines"]:
-        peer.wire.write(line.replace("<id>", str(message["id"])).encode("latin-1") + b"\n")
+    for item in message["params"]["arguments"]["lines"]:
+        line, count = (item, 1) if isinstance(item, str) else item
+        data = line.replace("<id>", str(message["id"])).encode("latin-1") + b"\n"
+        peer.wire.write(b"".join(data.replace(b"<n>", b"%d" % number) for number in range(count)))
     return True
 
 
