@@ -21,8 +21,11 @@ import pytest
 from mcp_client_app import services
 from mcp_client_app.api.errors import STATUSES
 from mcp_client_app.testing import fake_server, serve_asgi
+from tests.deployment.sites import KINDS
 from tests.project.test_docs import FENCE, PAGES, ROOT, snippets
 
+CELERY = (ROOT / "tests" / "deployment" / "test_celery.py").read_text(encoding="utf-8")
+POOLS = re.findall(r'"(prefork|threads)": \d', CELERY)
 SECONDS = 120
 """Limit of one command: never reached unless something hangs."""
 
@@ -32,6 +35,7 @@ ELSEWHERE = {
     r"curl ": "README.md by tests/deployment, docs/rest-api.md by tests/api/test_docs.py",
     r"export (API|AUTH)=": "with the curl commands of docs/rest-api.md",
     r"pip install ": "compared with pyproject.toml, below; scripts/check_wheel.py installs the wheel",
+    r"(gunicorn|uvicorn|celery) ": "by tests/deployment; with the same flags, as a test below compares",
     r"make bench\b": "takes up to an hour; tests of the harness run parts of it",
     r"make (\w+)$": "targets exist (test_docs.py); .ci/run runs those that are not for people to watch",
 }
@@ -95,6 +99,17 @@ def test_what_is_installed_is_what_is_published():
         assert match is not None
         assert match[1] == project["name"]
         assert set((match[2] or "").split(",")) - {""} <= set(project["optional-dependencies"])
+
+
+def test_servers_and_workers_are_started_with_the_flags_that_are_tested():
+    tested = {
+        "gunicorn": KINDS["gunicorn"].command,
+        "uvicorn": KINDS["uvicorn-2"].command,
+        "celery": ("--app", *re.findall(r"--[a-z-]+=\w+", CELERY), *(f"--pool={pool}" for pool in POOLS)),
+    }
+    for program, flags in tested.items():
+        [command] = [command for _, command in SHELL if command.startswith(f"{program} ")]
+        assert {word for word in command.split() if word.startswith("--")} <= set(flags)
 
 
 class Reader:
