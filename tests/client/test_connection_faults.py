@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, ClassVar
 
 import anyio
@@ -20,14 +21,15 @@ from mcp_client_app.datatypes import ConnectionState, ManagerOptions, ServerSpec
 from mcp_client_app.exceptions import (
     ConnectionLostError,
     ProtocolError,
+    RequestTimeoutError,
     ServerConnectionError,
     ServerCrashedError,
     ServerUnavailableError,
 )
 from tests import leftovers
 from tests.client.conftest import MakeManager, MakePeer
-from tests.client.linking import LINKS
-from tests.client.peers import PATIENCE, Recorder
+from tests.client.linking import LINKS, make
+from tests.client.peers import FAULTY, PATIENCE, Recorder, stdio_spec
 
 # A link that falls apart ---------------------------------------------------------------
 
@@ -270,3 +272,41 @@ def test_a_server_that_dies_of_the_probe_is_started_once_more(manage: MakeManage
     manager = manage(server, default_link=kind)
     assert manager.call_tool("srv__echo", {"text": "hi"}).text == "hi"
     assert len(server.pids) == 2
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_slow_start_is_waited_for_and_delays_nobody_else(
+    manage: MakeManager,
+    peer: MakePeer,
+    recorder: Recorder,
+    threads: ThreadPoolExecutor,
+    tmp_path: Path,
+    kind: str,
+):
+    # P25: each has its own limit; what the slow one is waiting for is told meanwhile.
+    gate = tmp_path / "gate"
+    slow = peer("slow", f"slow_start={gate}", connect_timeout=PATIENCE)
+    hasty = peer("hasty", f"slow_start={gate}", connect_timeout=0.3)
+    quick = peer("quick")
+    manager = manage(slow, hasty, quick, default_link=kind, observers=[recorder])
+    waiting = threads.submit(manager.call_tool, "slow__echo", {"text": "at last"})
+    recorder.wait_for_state("slow", ConnectionState.CONNECTING)
+    assert manager.call_tool("quick__echo", {"text": "hi"}).text == "hi"
+    with pytest.raises(RequestTimeoutError, match=r"'hasty' was not ready within 0\.3 s"):
+        manager.connect("hasty")
+    assert manager.status("slow").state is ConnectionState.CONNECTING
+    assert leftovers.survivors(set(hasty.pids)) == []
+    gate.touch()
+    assert waiting.result(PATIENCE).text == "at last"
+    assert len(slow.pids) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", LINKS)
+async def test_a_link_that_is_not_open_refuses_and_has_sent_nothing(kind: str):
+    # P28
+    link = make(kind, stdio_spec("srv", FAULTY))
+    with pytest.raises(ConnectionLostError, match="is closed") as caught:
+        await link.request("tools/list", {})
+    assert caught.value.details()["outcome"] == "not_sent"
+    await link.close()
