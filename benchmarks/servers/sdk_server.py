@@ -13,7 +13,7 @@ import sys
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-server = MCPServer("sdk")
+server = MCPServer("sdk", log_level="ERROR")
 
 
 @server.tool(structured_output=False)
