@@ -40,6 +40,10 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
         lambda user: services.complete("nobody", {"type": "ref/prompt", "name": "x"}, "a", user=user),
         {"call_tool"},
     ),
+    "last_known": (
+        lambda user: services.last_known("tools", "x", user=user),
+        {"view_serverconfig", "call_tool"},
+    ),
     "find_tool": (lambda user: services.find_tool("x", user=user), {"view_serverconfig", "call_tool"}),
     "list_tools": (lambda user: services.list_tools(wait=0, user=user), {"view_serverconfig", "call_tool"}),
     "list_resources": (
@@ -104,7 +108,14 @@ def test_each_service_asks_for_its_permission_and_no_other(name, make_user):
 
 
 def test_every_service_is_in_the_table():
-    not_for_users = {"save_server", "sync_servers", "import_servers"}
+    not_for_users = {
+        "save_server",
+        "sync_servers",
+        "import_servers",
+        "call_limit",
+        "claim_key",
+        "flush_audit",
+    }
     sync = {
         name
         for name in services.__all__
