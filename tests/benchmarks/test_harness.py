@@ -107,8 +107,8 @@ def test_targets_are_met_or_not_and_the_worst_figure_counts():
         ("calls", STDIO, "sdk", "cpu_us@1", [100]),
         ("calls", STDIO, "ours-loop", "cpu_us@1", [30]),
         ("calls", STDIO, "fastmcp", "p50_us@1", [90]),
-        ("calls", STDIO, "ours-async", "p50_us@1", [45]),
-        ("calls", STDIO, "ours-sync", "p50_us@1", [99]),
+        ("calls", STDIO, "ours-async", "p50_us@1", [99]),
+        ("calls", STDIO, "ours-sync", "p50_us@1", [45]),
         ("connecting", "http", "ours", "KiB_each@100", [99.5]),
     )
     outcomes = {outcome.text: outcome for outcome in judge(made)}
@@ -180,6 +180,9 @@ def test_the_baseline_comes_first_whoever_was_measured_first():
     )
     (_, rows) = next(full(made))
     assert [row[0] for row in rows[1:]] == ["sdk", "ours-loop", "naive", "before-ours-loop"]
+    made = figures(("rest", "gunicorn", "ours", "rate@1", [1]), ("rest", "gunicorn", "no-op", "rate@1", [1]))
+    (_, rows) = next(full(made))
+    assert [row[0] for row in rows[1:]] == ["no-op", "ours"]
 
 
 def test_everybody_comes_first_once():
