@@ -5,6 +5,7 @@ VENV ?= .venv
 PORT ?= 8000
 ARGS ?=
 SOAK ?= 600
+WORKERS ?= 2
 
 # The first Python that is new enough; `make PYTHON=/path/to/python ...` overrides.
 PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3.14 python3 python; do \
@@ -77,8 +78,10 @@ format: $(INSTALLED_DEV) ## Format the code and mend what can be mended.
 authorization: $(INSTALLED_DEV) ## Write the table of who may do what anew; read the difference.
 	@WRITE_AUTHORIZATION_MATRIX=1 $(PY) -m pytest -q tests/authorization
 
-nightly: $(INSTALLED_DEV) ## Run all tests, the slow ones too, in several orders.
+nightly: $(INSTALLED_DEV) ## Run all tests in several orders and at once, the soak, the conformance suite, a benchmark.
 	@for seed in 1 2 3; do $(PY) -m pytest -m "" -p no:cacheprovider --randomly-seed=$$seed $(ARGS) || exit 1; done
+	@$(PY) -m pytest -m "" -p no:cacheprovider -n $(WORKERS) --dist loadscope $(ARGS)
+	@$(MAKE) soak conformance ARGS=
 	@$(PY) -m benchmarks --quick
 
 clean: ## Remove what was built and cached; the environment and var/ stay.
