@@ -18,6 +18,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
+from mcp_client_app import json_codec
 from mcp_client_app.client.dispatch import BaseDispatcher, Pending
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.loop import LoopThread
@@ -171,6 +172,8 @@ class InProcessDispatcher(BaseDispatcher):
             self._thread.call_soon(lambda: inbox.put_nowait(message))
 
     async def _send_request(self, message: dict[str, Any], pending: Pending, opts: CallOptions) -> None:
+        # As over a wire: what is no JSON is refused here, and the server gets objects of its own.
+        message = json_codec.loads(json_codec.dumps(message))
         pending.exchange.sent = True
         self._hand_over(message)
 
