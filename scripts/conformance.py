@@ -77,7 +77,7 @@ def main() -> int:
     try:
         install("conformance", TARGET)
     except NotPossibleError as error:
-        print(f"{NAMES['conformance']} cannot be installed: {error}", file=sys.stderr)
+        print(f"Cannot install {NAMES['conformance']}: {error}", file=sys.stderr)
         return 1 if os.environ.get("CI") else NOT_POSSIBLE
     wanted = [
         run

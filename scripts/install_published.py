@@ -45,7 +45,7 @@ def main() -> int:
         try:
             install(part, options.into)
         except NotPossibleError as error:
-            print(f"{NAMES[part]} cannot be installed: {error}", file=sys.stderr)
+            print(f"Cannot install {NAMES[part]}: {error}", file=sys.stderr)
             status = 1 if os.environ.get("CI") else NOT_POSSIBLE
     return status
 
@@ -132,9 +132,9 @@ PARTS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     ),
 }
 NAMES = {
-    "node": "The published node servers",
-    "python": "The published python servers",
-    "conformance": "The conformance suite",
+    "node": "the published node servers",
+    "python": "the published python servers",
+    "conformance": "the conformance suite",
 }
 
 
