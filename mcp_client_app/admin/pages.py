@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -16,6 +17,7 @@ from mcp_client_app.models import ServerConfig
 from mcp_client_app.services.permissions import CONNECT, RUN_CODE, VIEW, may
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
     from django.urls import URLPattern
 
     ServerModelAdmin = admin.ModelAdmin[ServerConfig]
@@ -51,6 +53,19 @@ class ServerPages(ServerModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: ServerConfig | None = None) -> bool:
         return super().has_delete_permission(request, obj) and (obj is None or not obj.is_read_only)
+
+    # Actions ---------------------------------------------------------------------------
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[ServerConfig], *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        """Refuse a selection that no page of ours has sent: Django would fail on its keys with a 500."""
+        try:
+            for key in request.POST.getlist(ACTION_CHECKBOX_NAME):
+                self.opts.pk.clean(key, None)
+        except ValidationError as error:
+            raise BadRequest("Something is selected that cannot be a server.") from error
+        return super().response_action(request, queryset, *args, **kwargs)
 
     # URLs ------------------------------------------------------------------------------
 

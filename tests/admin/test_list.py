@@ -122,6 +122,18 @@ def test_servers_are_filtered_and_searched(admin_client):
     assert shown(admin_client, q="good one") == {"up"}
 
 
+@pytest.mark.parametrize("key", ["abc", "\0", "9" * 30, "-1", ""])
+@pytest.mark.parametrize("action", ["connect", "export_servers", "delete_selected", "no such"])
+def test_a_selection_that_nobody_can_have_made_is_no_failure_of_ours(admin_client, action, key):
+    row = server("one")
+    data = {"action": action, "_selected_action": [str(row.pk), key]}
+
+    answer = admin_client.post(pages.url("changelist"), data)
+
+    assert answer.status_code in ({200, 302} if key == "-1" else {400})
+    assert ServerConfig.objects.get() == row
+
+
 def test_servers_of_the_settings_are_listed_at_the_first_look(admin_client, settings):
     settings.MCP_CLIENT_SERVERS = {"fixed": {"command": "npx"}}
     assert shown(admin_client) == {"fixed"}
