@@ -160,10 +160,10 @@ def _connecting() -> Iterator[Target]:
             f"100 servers, {case}: ms that the loop stands still", key(case, "stall_ms"), 15, base=None
         )
         yield Target(f"100 servers, {case}: threads for each", key(case, "threads_each"), 0.1, base=None)
-    for case in (connecting.STDIO, connecting.HTTP):
+    for case in (connecting.STDIO, connecting.HTTP, connecting.HTTPS):
         yield Target(f"100 servers, {case}: KiB for each", key(case, "KiB_each"), 100, base=None)
-    text = f"100 servers, {connecting.HTTP}: TLS contexts"
-    yield Target(text, key(connecting.HTTP, "tls"), 1, base=None)
+    text = f"100 servers, {connecting.HTTPS}: TLS contexts"
+    yield Target(text, key(connecting.HTTPS, "tls"), 1, base=None)
 
 
 def _large() -> Iterator[Target]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -28,7 +29,13 @@ class WorkerProcess:
     """One variant at work on one target."""
 
     def __init__(
-        self, name: str, module: str, *arguments: str, python: str = sys.executable, checkout: Path = ROOT
+        self,
+        name: str,
+        module: str,
+        *arguments: str,
+        python: str = sys.executable,
+        checkout: Path = ROOT,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Start it; ``checkout`` is whose code is measured, and comes first on the path."""
         self.name = name
@@ -36,7 +43,7 @@ class WorkerProcess:
         self._process = subprocess.Popen(
             [python, "-m", f"benchmarks.workers.{module}", *arguments],
             cwd=checkout,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -37,17 +37,22 @@ class Toll:
 
 
 class Growth:
-    """Memory, threads and TLS contexts since its making. Collects garbage: not while a loop is watched."""
+    """Memory, threads, descriptors and TLS contexts that came since its making.
+
+    It collects garbage: not while a loop is watched.
+    """
 
     def __init__(self) -> None:
         self._tls = tls_contexts()
         self._threads = threading.active_count()
+        self._descriptors = descriptors()
         self._memory = memory_kib()
 
     def per(self, count: int) -> dict[str, float]:
         """Return what came for each of ``count`` things; of TLS contexts, all that came."""
         found = {
             "threads_each": (threading.active_count() - self._threads) / count,
+            "descriptors_each": (descriptors() - self._descriptors) / count,
             "tls": tls_contexts() - self._tls,
         }
         return found | ({"KiB_each": (memory_kib() - self._memory) / count} if self._memory else {})
@@ -137,6 +142,11 @@ def _status(name: str) -> float:
             if line.startswith(f"{name}:"):
                 return float(line.split()[1])
     return 0.0
+
+
+def descriptors() -> int:
+    """Return how many descriptors are open."""
+    return sum(1 for _ in Path("/dev/fd").iterdir())
 
 
 def tls_contexts() -> int:
