@@ -77,6 +77,11 @@ def from_foreign(
         return RequestTimeoutError(
             f"The server {server!r} did not answer {method!r} in time.", server=server, sent=sent
         )
+    if isinstance(error, TypeError | ValueError) and method in _WITH_ARGUMENTS and not sent:
+        why = str(error).rstrip(".")
+        return InvalidArgumentsError(
+            f"The arguments cannot be written as JSON: {_cut(redact(why))}.", server=server
+        )
     if isinstance(error, RuntimeError) and "protocol version" in str(error):
         return ProtocolError(f"The server {server!r} speaks no protocol version that we know.", server=server)
     if isinstance(error, OSError):

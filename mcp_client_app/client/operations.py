@@ -235,7 +235,9 @@ async def call_tool(
             if is_input_required(first):
                 await rounds.go_on(first, send_with)
         except InvalidArgumentsError as error:
-            error.tool, error.schema, error.arguments = tool.name, tool.input_schema, dict(arguments)
+            error.tool, error.schema = tool.name, tool.input_schema
+            if answer.exchange.sent:  # else they have no form in which they could be shown
+                error.arguments = dict(arguments)
             raise
         except InputRequiredError as error:
             error.tool = tool.name

@@ -310,3 +310,40 @@ async def test_a_link_that_is_not_open_refuses_and_has_sent_nothing(kind: str):
         await link.request("tools/list", {})
     assert caught.value.details()["outcome"] == "not_sent"
     await link.close()
+
+
+# The end of processes, through both links -----------------------------------------------
+
+
+@pytest.mark.parametrize("kind", LINKS)
+@pytest.mark.parametrize("end", ["idle", "disconnect", "close", "lost"])
+def test_nothing_of_a_stubborn_group_survives_whatever_ends_the_connection(
+    manage: MakeManager, peer: MakePeer, recorder: Recorder, tmp_path: Path, kind: str, end: str
+):
+    # P13, P14: neither the end of the input nor SIGTERM ends the leader, and it has a child.
+    child = tmp_path / "child"
+    server = peer(
+        "srv",
+        "ignore_eof_and_term",
+        f"grandchild={child}",
+        shutdown_timeout=0.5,
+        idle_timeout=0.2 if end == "idle" else 0,
+    )
+    manager = manage(server, default_link=kind, observers=[recorder])
+    manager.connect("srv")
+    group = {*server.pids, int(child.read_text())}
+    match end:
+        case "idle":
+            recorder.wait_for_state("srv", ConnectionState.IDLE)
+        case "disconnect":
+            manager.disconnect("srv")
+        case "close":
+            manager.close()
+        case "lost":
+            os.kill(server.pids[0], signal.SIGKILL)
+            recorder.wait_for_state("srv", ConnectionState.LOST)
+    assert leftovers.survivors(group) == []
+    if end != "close":
+        status = manager.connect("srv")
+        assert status.is_ready
+        assert status.pid == server.pids[1]

@@ -7,6 +7,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -71,6 +72,30 @@ def test_refused_arguments_carry_the_schema_and_the_arguments(manage: MakeManage
     assert caught.value.arguments == {"txet": "hi"}
     assert caught.value.schema is not None
     assert caught.value.schema["required"] == ["text"]
+
+
+def circular() -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    value["itself"] = value
+    return value
+
+
+@pytest.mark.parametrize("modern", [False, True])
+@pytest.mark.parametrize("value", [object(), circular(), len], ids=["object", "circular", "function"])
+def test_arguments_that_are_no_json_are_the_callers_mistake_and_nothing_is_sent(
+    manage: MakeManager, peer: MakePeer, value: Any, modern: bool
+):
+    server = peer("srv", modern=modern)
+    manager = manage(server)
+    with pytest.raises(InvalidArgumentsError, match="arguments cannot be written as JSON") as caught:
+        manager.call_tool("srv__echo", {"text": value})
+    assert (caught.value.tool, caught.value.arguments) == ("echo", None)
+    json.dumps(caught.value.details())
+    with pytest.raises(InvalidArgumentsError, match="arguments cannot be written as JSON"):
+        manager.get_prompt("srv", "p", {"a": value})
+    assert manager.call_tool("srv__echo", {"text": "hi"}).text == "hi"
+    assert server.calls() == ["echo"]
+    assert manager.status("srv").connects == 1
 
 
 def test_an_error_of_the_server_keeps_its_code(manage: MakeManager, peer: MakePeer):

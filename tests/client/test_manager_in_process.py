@@ -5,13 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from mcp.server.mcpserver import MCPServer
 
 from mcp_client_app.client import in_process
 from mcp_client_app.datatypes import ConnectionState, ProtocolMode, ServerSpec, Transport
-from mcp_client_app.exceptions import ConfigurationError, RequestTimeoutError, ServerCrashedError
+from mcp_client_app.exceptions import (
+    ConfigurationError,
+    InvalidArgumentsError,
+    RequestTimeoutError,
+    ServerCrashedError,
+)
 from tests import leftovers
 from tests.client.conftest import MakeManager, MakePeer
 from tests.client.peers import MODERN, PATIENCE, Recorder
@@ -54,6 +60,29 @@ def test_it_runs_on_a_loop_thread_of_its_own(manage: MakeManager):
     finally:
         del in_process.registered_servers["where"]
     assert "mcp-client-loop" not in names
+
+
+@pytest.mark.parametrize("mode", [ProtocolMode.LEGACY, ProtocolMode.MODERN])
+def test_what_it_is_given_is_json_and_a_copy(manage: MakeManager, mode: ProtocolMode):
+    server: MCPServer[None] = MCPServer("taking")
+
+    @server.tool()
+    def take(items: list[Any]) -> str:
+        """Take what is in the list."""
+        taken = repr(items)
+        items.clear()
+        return taken
+
+    in_process.registered_servers["taking"] = server
+    try:
+        manager = manage(a_server("taking", mode=mode))
+        items = ["a", (1, None)]
+        assert manager.call_tool("inside__take", {"items": items}).text == "['a', [1, None]]"
+        assert items == ["a", (1, None)]
+        with pytest.raises(InvalidArgumentsError, match="cannot be written as JSON"):
+            manager.call_tool("inside__take", {"items": [object()]})
+    finally:
+        del in_process.registered_servers["taking"]
 
 
 @pytest.fixture
