@@ -22,7 +22,7 @@ from mcp_client_app import json_codec
 from mcp_client_app.client.decoding import decoded, in_utf8
 from mcp_client_app.client.event_stream import EventStreamParser, ServerEvent
 from mcp_client_app.client.http import HttpClient, Response
-from mcp_client_app.client.http_farewell import end_session
+from mcp_client_app.client.http_farewell import end_session, let_finish, session_lost
 from mcp_client_app.client.http_faults import BODY_LIMIT, FaultReader, Refusal
 from mcp_client_app.client.http_session import EVENT_STREAM, PROTOCOL_VERSION, SESSION_ID, HttpSession
 from mcp_client_app.client.http_streams import ServerStream, StreamEnd, read_refusal
@@ -36,10 +36,9 @@ from mcp_client_app.client.stock_adapter import (
     event_stream,
     position_of,
 )
-from mcp_client_app.client.stock_transport import OpenRequest, StockTransport, dumped
+from mcp_client_app.client.stock_transport import LISTEN, OpenRequest, StockTransport, dumped
 from mcp_client_app.datatypes import ServerSpec, safe_url
 from mcp_client_app.exceptions import (
-    ConnectionLostError,
     MCPClientError,
     ProtocolError,
     ResultTooLargeError,
@@ -212,7 +211,7 @@ class StreamableTransport(StockTransport):
     def _take_refusal(self, refusal: Refusal, request: OpenRequest) -> None:
         if self._session.ended_by(refusal, request.method, request.request_id):
             request.exchange.sent = False  # a session that is gone carries nothing out
-            self._lose_session(refusal.status)
+            self._lose_session(refusal.status, request)
             return
         request.exchange.sent = request.exchange.sent and refusal.may_have_run
         error = None if refusal.is_ours else refusal.rpc_error
@@ -262,7 +261,7 @@ class StreamableTransport(StockTransport):
                         return event_stream(AdaptedBody(chunks, stack.pop_all()))
                     refusal = await read_refusal(response)
                 if self._session.ended_by(refusal):
-                    self._lose_session(refusal.status)  # the request itself may have run
+                    self._lose_session(refusal.status, request)  # the request itself may have run
                 is_hopeless = refusal.is_final
             except (TransportError, ServerUnavailableError) as error:
                 logger.debug("Could not resume %r of %r: %s", request.method, self.server, error)
@@ -327,11 +326,19 @@ class StreamableTransport(StockTransport):
         if end is StreamEnd.SESSION_LOST:
             self._lose_session(404)
 
-    def _lose_session(self, status: int) -> None:
-        why = f"the server has ended the session (HTTP {status})."
-        self._fail(
-            ConnectionLostError(f"The connection to {self.server!r} was lost: {why}", server=self.server)
-        )
+    def _lose_session(self, status: int, request: OpenRequest | None = None) -> None:
+        """Take the link down, for new requests at once; ``request`` has found out."""
+        known, failure = self.failure, self.failure or session_lost(self.server, status)
+        self.failure = failure
+        if request is not None:
+            self._fail_request(request, self.failure_for(request.exchange))
+        if not self._are_waiting():
+            self._fail(failure)
+        elif known is None:
+            self._spawn(let_finish(self._are_waiting, lambda: self._fail(failure)))
+
+    def _are_waiting(self) -> bool:
+        return any(request.method != LISTEN for request in self._open.values())
 
     async def _end_session(self) -> None:
         if self.failure is None:

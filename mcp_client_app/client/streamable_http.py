@@ -16,11 +16,11 @@ from mcp.shared.dispatcher import CallOptions
 
 from mcp_client_app import json_codec
 from mcp_client_app.client.decoding import decoded, in_utf8
-from mcp_client_app.client.dispatch import BaseDispatcher, Pending
+from mcp_client_app.client.dispatch import LISTEN, BaseDispatcher, Pending
 from mcp_client_app.client.event_stream import EventStreamParser, ServerEvent
 from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.http import HttpClient, Response
-from mcp_client_app.client.http_farewell import end_session
+from mcp_client_app.client.http_farewell import end_session, let_finish, session_lost
 from mcp_client_app.client.http_faults import BODY_LIMIT, FaultReader, Refusal
 from mcp_client_app.client.http_session import EVENT_STREAM, PROTOCOL_VERSION, SESSION_ID, HttpSession
 from mcp_client_app.client.http_streams import (
@@ -234,7 +234,7 @@ class HttpDispatcher(BaseDispatcher):
                     if response.status >= 300:
                         refusal = await read_refusal(response)
                         if self._session.ended_by(refusal):
-                            self._lose_session(refusal.status)  # the request itself may have run
+                            self._lose_session(refusal.status, pending)  # the request itself may have run
                             return
                         if refusal.is_final:
                             break
@@ -252,7 +252,7 @@ class HttpDispatcher(BaseDispatcher):
         """Settle or raise what an answer without success means."""
         if self._session.ended_by(refusal, pending.method, pending.request_id):
             pending.exchange.sent = False  # a session that is gone carries nothing out
-            self._lose_session(refusal.status)
+            self._lose_session(refusal.status, pending)
             return
         pending.exchange.sent = pending.exchange.sent and refusal.may_have_run
         error = None if refusal.is_ours else refusal.rpc_error
@@ -335,8 +335,16 @@ class HttpDispatcher(BaseDispatcher):
         if end is StreamEnd.SESSION_LOST:
             self._lose_session(404)
 
-    def _lose_session(self, status: int) -> None:
-        why = f"the server has ended the session (HTTP {status})."
-        self._fail(
-            ConnectionLostError(f"The connection to {self.server!r} was lost: {why}", server=self.server)
-        )
+    def _lose_session(self, status: int, pending: Pending | None = None) -> None:
+        """Take the link down, for new requests at once; ``pending`` has found out."""
+        known, failure = self.failure, self.failure or session_lost(self.server, status)
+        self.failure = failure
+        if pending is not None:
+            self._settle(pending, self._failure_for(pending.exchange))
+        if not self._are_waiting():
+            self._fail(failure)
+        elif known is None:
+            self._spawn(let_finish(self._are_waiting, lambda: self._fail(failure)))
+
+    def _are_waiting(self) -> bool:
+        return any(each.method != LISTEN and not each.future.done() for each in self._pending.values())

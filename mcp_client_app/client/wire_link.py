@@ -92,7 +92,7 @@ class WireLink(SessionLink):
     @property
     def is_down(self) -> bool:
         # Whoever tries again at once, in the very step in which the wire failed, must not find the link up.
-        return super().is_down or (self._wire is not None and self._wire.closed.done())
+        return super().is_down or (self._wire is not None and self._wire.failure is not None)
 
     async def open(self) -> None:
         await super().open()

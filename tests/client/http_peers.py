@@ -79,9 +79,22 @@ class HttpPeer:
         """Have the handlers go on that wait."""
         self._loop.call_soon_threadsafe(self.server.go_on.set)
 
+    def hang_up(self) -> None:
+        """End the subscription in good order."""
+        self._loop.call_soon_threadsafe(self.server.hang_up.set)
+
     def close(self) -> None:
         """End the server and its loop."""
         self.stop()
+        self.do(_end_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE)
         self._loop.close()
+
+
+async def _end_all() -> None:
+    """End what still runs on this loop: connections accepted in the moment of the end."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -13,11 +13,13 @@ from mcp_client_app.exceptions import ServerConnectionError, ServerUnavailableEr
 from tests.client.conftest import MakeHttpPeer, MakeManager
 from tests.client.linking import LINKS
 from tests.client.peers import Recorder
+from tests.servers import http_faults
 
 pytestmark = pytest.mark.parametrize("link", LINKS)
 
 ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
 MORE_TOOLS = ("echo", "added")
+SCENARIOS = http_faults  # importing them has put them into the table
 
 
 def life(modern: bool, session: str) -> dict[str, Any]:
@@ -176,6 +178,7 @@ def test_a_restart_of_a_modern_server_leads_to_new_lists_and_a_new_subscription(
 ):
     """H01: the era knows no sessions; the end of ``subscriptions/listen`` is the sign, whoever ended it."""
     monkeypatch.setattr("mcp_client_app.client.backoff.FIRST", 0.0)
+    monkeypatch.setattr("mcp_client_app.client.backoff.BREAKER", 10**9)
     peer = http_peer().start(modern=True)
     manager = manage(peer.spec, default_link=link, observers=[recorder])
     manager.connect("srv")
@@ -184,7 +187,7 @@ def test_a_restart_of_a_modern_server_leads_to_new_lists_and_a_new_subscription(
         peer.restart(modern=True, tools=MORE_TOOLS)
     else:
         peer.server.options["tools"] = MORE_TOOLS
-        peer.go_on()
+        peer.hang_up()
 
     recorder.wait_for(lambda: any(status.tools == 2 for status in recorder.catalogues))
 
@@ -220,3 +223,36 @@ def test_whatever_finds_the_session_gone_is_done_on_a_new_one(
     expected |= {"a new tool": "added", "resource": "a://b", "prompt": "x", "completion": (), "ping": None}
     assert seen == expected[look]
     assert manager.status("srv").connects == 2
+
+
+def test_all_calls_that_find_the_session_gone_together_are_sent_again(
+    manage: MakeManager, http_peer: MakeHttpPeer, threads, link: str
+):
+    """H01, H11: the first to find out does not fail the others, whose answers say the same."""
+    peer = http_peer().start("hang", sessions="S1")
+    manager = manage(peer.spec, default_link=link)
+    manager.connect("srv")
+    peer.restart("forgets_together", sessions="S2", together=8)
+    calls = [threads.submit(manager.call_tool, "srv__echo", {"n": n}) for n in range(8)]
+
+    assert [call.result(20).text for call in calls] == [f"{{'n': {n}}}" for n in range(8)]
+
+    assert manager.status("srv").connects == 2
+
+
+def test_a_call_that_is_under_way_when_the_session_ends_may_still_be_answered(
+    manage: MakeManager, http_peer: MakeHttpPeer, threads, link: str
+):
+    """H01, H11: what the server has accepted is its own business."""
+    peer = http_peer().start("first_hangs", sessions="S1")
+    manager = manage(peer.spec, default_link=link)
+    manager.connect("srv")
+    first = threads.submit(manager.call_tool, "srv__echo", {"n": 1})
+    peer.wait_for("tools/call")
+    peer.server.options["sessions"] = "S2"
+    second = threads.submit(manager.call_tool, "srv__echo", {"n": 2})
+    peer.wait_for("tools/call", 2)
+    peer.go_on()
+
+    assert first.result(20).text == "{'n': 1}"
+    assert second.result(20).text == "{'n': 2}"

@@ -28,6 +28,7 @@ Handler = Callable[["FaultyHttp", Request, Reply], Awaitable[None]]
 SESSION = "session-7f3a91c2"
 INFO = {"name": "faulty-http", "version": "1"}
 LISTEN = "subscriptions/listen"
+FORGOTTEN = "a request of an earlier session"
 CALL = "tools/call"
 
 _SCENARIOS: dict[str, dict[str, Handler]] = {"plain": {}}
@@ -66,6 +67,8 @@ class FaultyHttp:
         self.connections = 0
         self.go_on = asyncio.Event()
         """Set by the test when a waiting handler may go on."""
+        self.hang_up = asyncio.Event()
+        """Set by the test when a subscription is to end in good order."""
         self.left = asyncio.Event()
         """Set when a client has closed a connection while it was being answered."""
         self._news = asyncio.Condition()
@@ -172,7 +175,7 @@ class FaultyHttp:
         session = self.options.get("sessions")
         opens = request.rpc_method in ("initialize", "server/discover")
         if session and not opens and request.headers.get("mcp-session-id") != session:
-            return forgotten
+            return self._handlers.get(FORGOTTEN, forgotten)
         return self._handlers.get(request.rpc_method) or self._handlers.get(request.method) or plain
 
 
@@ -221,8 +224,8 @@ async def plain(peer: FaultyHttp, request: Request, reply: Reply) -> None:
             await reply.stream()
             await reply.event(note("notifications/subscriptions/acknowledged", about, notifications=wanted))
             await peer.keep_stream(reply)
-            await peer.go_on.wait()
-            peer.go_on.clear()
+            await peer.hang_up.wait()
+            peer.hang_up.clear()
             await reply.event(answer(request))
             await reply.end()
         case "tools/list":

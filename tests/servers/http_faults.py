@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 
-from tests.servers.faulty_http import FaultyHttp, answer, plain, scenario, text
+from tests.servers.faulty_http import FORGOTTEN, FaultyHttp, answer, forgotten, plain, scenario, text
 from tests.servers.http_wire import Reply, Request
 from tests.servers.payloads import META_SUBSCRIPTION as SUBSCRIPTION
 
@@ -140,3 +140,19 @@ async def packed(peer: FaultyHttp, request: Request, reply: Reply) -> None:
     """Answer with the bytes ``body``, which are said to be in the content coding ``coding``."""
     headers = {"content-encoding": peer.options["coding"]}
     await reply.send(200, peer.options["body"], "application/json", headers)
+
+
+@scenario("forgets_together", on=FORGOTTEN)
+async def forgets_together(peer: FaultyHttp, request: Request, reply: Reply) -> None:
+    """Refuse the session of an earlier life once ``together`` calls have come."""
+    if request.rpc_method == "tools/call":
+        await peer.seen("tools/call", peer.options["together"])
+    await forgotten(peer, request, reply)
+
+
+@scenario("first_hangs")
+async def first_hangs(peer: FaultyHttp, request: Request, reply: Reply) -> None:
+    """Answer the first call when the test says so, the others at once."""
+    if peer.received("tools/call")[0] is request:
+        await peer.go_on.wait()
+    await plain(peer, request, reply)
