@@ -158,8 +158,8 @@ def test_tasks_get_right_replies_follow_edits_and_end_well(
         new = site.peers("early", POOLS[pool], frozenset(old.values()))
         assert set(new) == set(old)
         assert leftovers.survivors({int(pid) for pid in old.values()}) == []
-        told = rows_of(tmp_path, "SELECT pid FROM mcp_client_app_workerprocess")
-        assert {pid for (pid,) in told} == set(new)
+        tell = "SELECT pid FROM mcp_client_app_workerprocess"
+        eventually(lambda: {pid for (pid,) in rows_of(tmp_path, tell)} == set(new))
 
         # A warm shutdown: the running task gets its answer, then everything ends.
         waiting = site.send(("early__wait", {"path": str(go)}))

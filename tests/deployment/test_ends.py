@@ -10,17 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests import leftovers
-from tests.deployment.sites import KINDS, Ground, Site, deployed
-from tests.deployment.watching import eventually, in_use, in_use_again, parent, text
+from tests.deployment.sites import KINDS, Ground, deployed
+from tests.deployment.watching import eventually, in_use, in_use_again, parent, seen_pids, text
 
 GUNICORN = KINDS["gunicorn"]
 RECYCLED_AFTER = 50
 LONG_AGO = "2020-01-01 00:00:00"
-
-
-def seen_pids(site: Site, name: str) -> set[int]:
-    """Return the processes that the API names for a server."""
-    return {state["pid"] for state in site.send("GET", f"servers/{name}/").body["workers"]}
 
 
 def test_a_worker_killed_hard_takes_its_servers_along_and_another_one_goes_on(
@@ -36,6 +31,7 @@ def test_a_worker_killed_hard_takes_its_servers_along_and_another_one_goes_on(
         worker = parent(pid)
         started = leftovers.descendants(worker)
         assert int(pid) in started
+        eventually(lambda: worker in seen_pids(site, "killed"))
 
         os.kill(worker, signal.SIGKILL)
 
@@ -48,7 +44,7 @@ def test_a_worker_killed_hard_takes_its_servers_along_and_another_one_goes_on(
         # What the dead one has written counts for three minutes, then it is not shown, and then cleared away.
         assert worker in seen_pids(site, "killed")
         site.rows("UPDATE mcp_client_app_workerprocess SET seen_at = ? WHERE pid = ?", LONG_AGO, worker)
-        assert seen_pids(site, "killed") == workers
+        eventually(lambda: seen_pids(site, "killed") == workers)
 
 
 def test_a_master_killed_hard_leaves_no_process(ground: Ground, tmp_path: Path):

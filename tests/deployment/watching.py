@@ -46,6 +46,11 @@ def in_use_again(site: Site, name: str, old: set[str]) -> set[str]:
     )
 
 
+def seen_pids(site: Site, name: str) -> set[int]:
+    """Return the processes that the API names as those that have connected a server."""
+    return {state["pid"] for state in site.send("GET", f"servers/{name}/").body["workers"]}
+
+
 def open_files(pid: int) -> list[str]:
     """Return what the descriptors of a process point to."""
     found = []
