@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -50,6 +51,7 @@ def main() -> None:
     manager = manager_of([spec_of(target, filter=FILTER)])
     channel.ready(tools=len(manager.list_tools(SERVER)))
     for _ in sys.stdin:
+        gc.collect()  # the garbage of before is not this listing's
         with LoopWatch(manager) as watch:
             toll = Toll()
             tools = manager.list_tools(SERVER, refresh=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 
 from benchmarks.workers.coroutines import orders
@@ -19,6 +20,7 @@ async def main() -> None:
         tools = await list_all(session)
         channel.ready(tools=len(tools))
         while await reader.readline():
+            gc.collect()  # the garbage of before is not this listing's
             async with watched() as stall:
                 toll = Toll()
                 tools = await list_all(session)
