@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 METHOD_NOT_FOUND = -32601
 AT_ONCE = 500
-"""Tools that are looked at before other servers have their turn."""
+"""Entries that are looked at before other servers have their turn."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class _Walk:
         for _ in range(self._options.max_pages):
             page = await self._page(method, cursor)
             before = len(found)
-            self._collect(method, map(build, page.get(key) or ()), found, name)
+            await self._collect(method, map(build, page.get(key) or ()), found, name)
             fruitless = fruitless + 1 if len(found) == before else 0
             cursor = page.get("nextCursor")
             if cursor is None:
@@ -248,10 +248,12 @@ class _Walk:
             self.expires_at = expiry if self.expires_at is None else min(expiry, self.expires_at)
         return page
 
-    def _collect(
+    async def _collect(
         self, method: str, items: Iterable[T], found: dict[str, T], name: Callable[[T], str]
     ) -> None:
-        for item in items:
+        for number, item in enumerate(items, 1):
+            if not number % AT_ONCE:
+                await asyncio.sleep(0)
             if len(found) >= self._options.max_items:
                 return
             if name(item) in found:

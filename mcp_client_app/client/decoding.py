@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from mcp_client_app import json_codec
 
-__all__ = ["BIG_FRAME", "decoded", "in_utf8"]
+__all__ = ["BIG_FRAME", "aside", "decoded", "in_utf8"]
+
+T = TypeVar("T")
 
 _OTHER_CHARSETS = frozenset(
     {
@@ -34,14 +37,19 @@ async def decoded(data: bytes) -> Any:
     Raises:
         ValueError: It is no JSON.
     """
-    if len(data) > BIG_FRAME:
+    return await aside(len(data), json_codec.loads, data)
+
+
+async def aside(size: int, work: Callable[..., T], *arguments: Any) -> T:
+    """Do some work on a message of so many bytes: on a worker thread if it is a large one."""
+    if size > BIG_FRAME:
         try:
-            job = asyncio.get_running_loop().run_in_executor(None, json_codec.loads, data)
+            job = asyncio.get_running_loop().run_in_executor(None, work, *arguments)
         except RuntimeError:
             pass  # the process is ending and takes no new work on threads
         else:
             return await job
-    return json_codec.loads(data)
+    return work(*arguments)
 
 
 def in_utf8(data: bytes, charset: str) -> bytes:

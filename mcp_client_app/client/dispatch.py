@@ -33,6 +33,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import REQUEST_TIMEOUT, RequestId
 
 from mcp_client_app.client.background import spawn
+from mcp_client_app.client.decoding import aside
 from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.failures import carrying
 from mcp_client_app.client.leniency import Repairer, notifications
@@ -182,8 +183,7 @@ class BaseDispatcher:
             if pending.future.done() and not pending.future.cancelled():
                 pending.future.exception()  # marks it as seen, should nobody have awaited it
         exchange.raw = result
-        repaired, repairs = self.repairer.repair(method, result)
-        exchange.repairs = repairs
+        repaired, exchange.repairs = await aside(exchange.size, self.repairer.repair, method, result)
         return repaired
 
     async def notify(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from mcp.shared.exceptions import MCPError, NoBackChannelError
 from pydantic import BaseModel
 
 from mcp_client_app.client.exchange import Exchange, recorded
+from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.serving import MOST, DispatchContext
 from mcp_client_app.exceptions import ConnectionLostError, ServerCrashedError
 from tests.client.loopback import Loopback, until
@@ -64,6 +66,24 @@ async def test_a_request_gets_its_result_and_fills_in_the_record():
     assert exchange.sent
     assert exchange.raw == {"content": None}
     assert exchange.repairs == ["the result has no content"]
+
+
+@pytest.mark.parametrize("size", [100, 2_000_000])
+async def test_only_large_results_are_mended_off_the_loop(size: int):
+    class Watched(Repairer):
+        def repair(self, method: str, result: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+            threads.append(threading.current_thread())
+            return super().repair(method, result)
+
+    threads: list[threading.Thread] = []
+    dispatcher = Loopback()
+    dispatcher.repairer = Watched("srv")
+    waiting = asyncio.create_task(dispatcher.send_raw_request("tools/list", None))
+    await until(lambda: dispatcher.sent)
+    dispatcher._receive({"jsonrpc": "2.0", "id": dispatcher.sent[0]["id"], "result": {"tools": None}}, size)
+    assert await waiting == {"tools": []}
+    (thread,) = threads
+    assert (thread is threading.current_thread()) is (size == 100)
 
 
 async def test_ids_are_never_used_twice_at_once():
