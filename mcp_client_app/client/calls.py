@@ -133,6 +133,7 @@ async def _tried(
     repeatable: bool,
     on_progress: OnProgress | None,
 ) -> Answer:
+    found_dead = False
     while True:
         connection = pool.connection(server, principal)
         try:
@@ -153,6 +154,9 @@ async def _tried(
                 raise broke.error from broke.error.__cause__
             if answer.exchange.sent and not repeatable:
                 raise broke.error from broke.error.__cause__
+            if not (found_dead or answer.exchange.sent) and isinstance(broke.error, TransportError):
+                found_dead = True  # a kept socket, which says nothing yet of the server or the session
+                continue
             answer.tried_again = True
             if answer.exchange.sent:
                 answer.replayed, answer.lost = True, broke.error

@@ -16,6 +16,7 @@ from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import ConnectionState, ServerSpec, Transport
 from mcp_client_app.exceptions import (
     ConfigurationError,
+    ConnectionLostError,
     MCPClientError,
     ProtocolError,
     TransportError,
@@ -241,3 +242,24 @@ def test_a_failed_reading_keeps_the_old_list(manager: MCPClientManager, monkeypa
     engine.thread.call_soon(lambda: link.context.on_notification("notifications/tools/list_changed", {}))
     assert "could not be read: Broken." in warned.get(timeout=PATIENCE)
     assert [tool.name for tool in manager.list_tools("srv")] == ["t"]
+
+
+def test_a_dead_socket_does_not_use_up_the_second_try_of_a_call(manager: MCPClientManager):
+    """H11: what was not sent for want of a socket is sent on another; then the session may be gone, too."""
+    dead = TransportError("The socket is closed.", server="srv", sent=False)
+    gone = ConnectionLostError("The session is gone.", server="srv", sent=False)
+    ScriptedLink.answers["tools/call"] = [dead, gone, {"content": [{"type": "text", "text": "hi"}]}]
+
+    assert manager.call_tool("srv__t").text == "hi"
+
+
+def test_dead_sockets_are_not_tried_for_ever(manager: MCPClientManager):
+    """H11: one is normal after a restart, a third is trouble."""
+    ScriptedLink.answers["tools/call"] = [
+        TransportError(f"Socket {number} is closed.", server="srv", sent=False) for number in range(1, 5)
+    ]
+
+    with pytest.raises(TransportError, match="Socket 3") as caught:
+        manager.call_tool("srv__t")
+
+    assert caught.value.details() == {"outcome": "not_sent"}
