@@ -16,8 +16,6 @@ from tests.stored import ROOT
 TRACE, SPAN = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
 PARENT = f"00-{TRACE:032x}-{SPAN:016x}-01"
 
-assert propagate  # loaded, as in a project that traces
-
 
 def inside_a_span() -> Any:
     context = trace.SpanContext(TRACE, SPAN, is_remote=False, trace_flags=trace.TraceFlags(1))
@@ -48,6 +46,9 @@ async def test_so_does_the_async_form(manage: MakeManager, peer: MakePeer):
 
 def test_what_the_caller_gives_wins_and_is_kept():
     with inside_a_span():
+        usual: dict[str, str] = {}
+        propagate.inject(usual)
+        assert usual == {"traceparent": PARENT}
         assert with_trace_context({"a": 1}) == {"traceparent": PARENT, "a": 1}
         assert with_trace_context({"traceparent": "mine"}) == {"traceparent": "mine"}
 
