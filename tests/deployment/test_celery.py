@@ -44,29 +44,31 @@ def orders() -> Iterator[Ask]:
             if os.environ.get("CI"):
                 pytest.fail(f"CI needs a Redis at {BROKER}", pytrace=False)
             pytest.skip("no Redis is reachable")
-        with subprocess.Popen(
-            [sys.executable, "-m", "tests.deployment.ordering"],
-            cwd=ROOT,
-            env=os.environ | {"TEST_CELERY_PREFIX": PREFIX},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            answers, wishes = process.stdout, process.stdin
+        try:
+            with subprocess.Popen(
+                [sys.executable, "-m", "tests.deployment.ordering"],
+                cwd=ROOT,
+                env=os.environ | {"TEST_CELERY_PREFIX": PREFIX},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as process:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                answers, wishes = process.stdout, process.stdin
 
-            def ask(wish: dict[str, Any]) -> list[Any]:
-                wishes.write(json.dumps(wish) + "\n")
-                wishes.flush()
-                line = answers.readline()
-                assert line, "Celery says nothing; see standard error."
-                found: list[Any] = json.loads(line)
-                return found
+                def ask(wish: dict[str, Any]) -> list[Any]:
+                    wishes.write(json.dumps(wish) + "\n")
+                    wishes.flush()
+                    line = answers.readline()
+                    assert line, "Celery says nothing; see standard error."
+                    found: list[Any] = json.loads(line)
+                    return found
 
-            yield ask
-        for key in client.scan_iter(f"{PREFIX}*"):
-            client.delete(key)
+                yield ask
+        finally:
+            for key in client.scan_iter(f"{PREFIX}*"):
+                client.delete(key)
 
 
 @dataclass(frozen=True)
