@@ -106,7 +106,7 @@ def _run(options: argparse.Namespace, directory: Path, score: Score) -> None:
     from tests.soak.saboteur import Saboteur
 
     descriptors, threads = leftovers.descriptors(), set(threading.enumerate())
-    fleet = Fleet(directory, is_disturbed=not options.calm)
+    fleet = Fleet(directory)
     ledger = Ledger(directory / "claims")
     try:
         fleet.raise_up()

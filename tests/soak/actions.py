@@ -12,7 +12,7 @@ from tests.soak.fleet import Fleet, Member
 from tests.soak.peer import TOOLS
 
 CALM_LIMIT = 60.0
-"""Seconds for calls of servers that nobody disturbs: never a measure of speed."""
+"""Seconds for calls of servers that nobody has disturbed: never a measure of speed."""
 BIG = 1_200_000
 """Bytes: enough to be decoded on a worker thread."""
 
@@ -61,6 +61,7 @@ class Chooser:
             self._touch: 1,
             self._big: 1,
             self._ping: 2,
+            self._scope: 1,
         }
         self._makers, self._weights = list(makers), list(makers.values())
 
@@ -69,7 +70,7 @@ class Chooser:
         self._count += 1
         member = self._random.choice(self._fleet.members)
         limit = self._random.uniform(2.0, 8.0)
-        if member.is_calm or not self._fleet.is_disturbed:
+        if not self._fleet.allowed[member.name]:  # nobody has disturbed it, so a short limit proves nothing
             limit = CALM_LIMIT
         maker = self._random.choices(self._makers, self._weights)[0]
         return maker(member, f"{self._seed}-{self._count}", limit)
@@ -174,6 +175,19 @@ class Chooser:
     def _ping(self, member: Member, token: str, limit: float) -> Action:
         return Action(
             "ping", member, "ping", (member.name,), {"timeout": limit}, lambda result: result is None, limit
+        )
+
+    def _scope(self, member: Member, token: str, limit: float) -> Action:
+        """Use a connection of its own, for one call."""
+        return Action(
+            "scope",
+            member,
+            "echo_in_scope",
+            (member.name, token),
+            {"timeout": limit},
+            lambda result: result.text == token,
+            CALM_LIMIT,
+            token,
         )
 
     def _list_one(self, member: Member, token: str, limit: float) -> Action:

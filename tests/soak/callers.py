@@ -27,13 +27,31 @@ _NEVER_SENT = frozenset(
 """Codes that say it by themselves: no server of the soak answers with an HTTP status of 500 or more."""
 
 
+class Verbs:
+    """What callers do that is more than one verb of the manager, for threads and for coroutines."""
+
+    def __init__(self, manager: MCPClientManager) -> None:
+        self._manager = manager
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manager, name)
+
+    def echo_in_scope(self, server: str, token: str, *, timeout: float) -> Any:
+        with self._manager.connect_server(server) as connection:
+            return connection.call_tool("echo", {"text": token}, timeout=timeout)
+
+    async def aecho_in_scope(self, server: str, token: str, *, timeout: float) -> Any:
+        async with self._manager.connect_server(server) as connection:
+            return await connection.acall_tool("echo", {"text": token}, timeout=timeout)
+
+
 class Crowd:
     """All callers. They pause while the gate is shut, and end when told."""
 
     def __init__(
         self, manager: MCPClientManager, fleet: Fleet, ledger: Ledger, score: Score, seed: int
     ) -> None:
-        self._manager = manager
+        self._verbs = Verbs(manager)
         self._fleet = fleet
         self._ledger = ledger
         self._score = score
@@ -91,7 +109,7 @@ class Crowd:
             connections.close_all()
 
     def _call(self, action: Action) -> None:
-        owner: Any = services if action.by_service else self._manager
+        owner: Any = services if action.by_service else self._verbs
         with self._score.under_way(_described(action), action.limit):
             try:
                 result = getattr(owner, action.verb)(*action.arguments, **action.options)
@@ -120,7 +138,7 @@ class Crowd:
             await asyncio.sleep(chooser.pause())
 
     async def _acall(self, action: Action, cancels_after: float | None) -> None:
-        owner: Any = services if action.by_service else self._manager
+        owner: Any = services if action.by_service else self._verbs
         with self._score.under_way(_described(action), action.limit):
             call = getattr(owner, f"a{action.verb}")(*action.arguments, **action.options)
             task = asyncio.ensure_future(call)

@@ -101,8 +101,6 @@ class Fleet:
     """All servers, and what errors callers may see of each: it grows with what is done to it."""
 
     directory: Path
-    is_disturbed: bool = True
-    """Whether anybody disturbs those that are no ``calm`` ones."""
     hosts: dict[str, HttpProcess] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
     allowed: dict[str, set[str]] = field(default_factory=dict)
