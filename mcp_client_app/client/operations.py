@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from mcp_client_app.client import convert
@@ -11,6 +12,7 @@ from mcp_client_app.client.caller import Caller
 from mcp_client_app.client.calls import Answer, Deadline, send
 from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.connection import Connection
+from mcp_client_app.client.decoding import aside
 from mcp_client_app.client.inputs import is_input_required
 from mcp_client_app.client.listings import KINDS, gather
 from mcp_client_app.client.pool import ROW_STOP, ConnectionPool
@@ -242,7 +244,8 @@ async def call_tool(
         except InputRequiredError as error:
             error.tool = tool.name
             raise
-    result = convert.tool_result(spec, tool.name, answer.result, answer.exchange, replayed=answer.replayed)
+    build = partial(convert.tool_result, replayed=answer.replayed)
+    result = await aside(answer.exchange.size, build, spec, tool.name, answer.result, answer.exchange)
     if tool.output_schema is None or result.is_error:
         return result, None
     catalogue = known_catalogue(pool, spec.name, principal)

@@ -6,12 +6,14 @@ A read may be repeated once after a loss.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from mcp_client_app.client import convert
 from mcp_client_app.client.caller import Caller
 from mcp_client_app.client.calls import Answer, Deadline, send
 from mcp_client_app.client.catalogue import Catalogue
+from mcp_client_app.client.decoding import aside
 from mcp_client_app.client.inputs import is_input_required
 from mcp_client_app.client.pool import ConnectionPool
 from mcp_client_app.client.rounds import Continuation, Rounds
@@ -53,7 +55,8 @@ async def read_resource(
         error.uri = uri
         raise
     limit = pool.connection(server, principal).spec.max_result_size
-    return convert.resource_result(server, uri, answer.result, answer.exchange, limit=limit)
+    build = partial(convert.resource_result, limit=limit)
+    return await aside(answer.exchange.size, build, server, uri, answer.result, answer.exchange)
 
 
 async def get_prompt(
@@ -93,7 +96,8 @@ async def get_prompt(
             f"The server {server!r} offers no prompt {name!r}.", server=server, prompt=name
         ) from error
     limit = pool.connection(server, principal).spec.max_result_size
-    return convert.prompt_result(server, name, answer.result, answer.exchange, limit=limit)
+    build = partial(convert.prompt_result, limit=limit)
+    return await aside(answer.exchange.size, build, server, name, answer.result, answer.exchange)
 
 
 async def complete(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import re
+import threading
 import zlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from mcp_client_app.client import convert
 from mcp_client_app.client.manager import MCPClientManager
-from mcp_client_app.datatypes import ConnectionState, UrlPolicy
+from mcp_client_app.datatypes import ConnectionState, ToolResult, UrlPolicy
 from mcp_client_app.exceptions import (
     AuthRequiredError,
     ConfigurationError,
@@ -465,3 +467,22 @@ def test_a_stream_of_changes_leads_to_few_readings(
 
     assert [tool.name for tool in manager.list_tools("srv")] == ["echo", "added"]
     assert len(peer.received("tools/list")) <= 4
+
+
+def test_a_large_result_is_made_up_on_another_thread(connect: Connect, monkeypatch: pytest.MonkeyPatch):
+    """H25: cutting and measuring it takes long enough for calls to other servers to notice."""
+    threads: list[str] = []
+    real = convert.tool_result
+
+    def watched(*args: Any, **kwargs: Any) -> ToolResult:
+        threads.append(threading.current_thread().name)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(convert, "tool_result", watched)
+    manager, peer = connect("big_json", size=1_500_000, max_frame_size=9_000_000)
+    assert len(manager.call_tool("srv__echo", {}).text) == 1_500_000
+    peer.server.options["size"] = 10
+    manager.call_tool("srv__echo", {})
+
+    assert threads[0].startswith("asyncio_")
+    assert threads[1] == "mcp-client-loop"
