@@ -302,7 +302,7 @@ class Connection:
     def break_link(self, error: MCPClientError) -> None:
         """Give the link up: a request showed that nothing is at the other end."""
         if self.link is not None:
-            self.link.give_up(error)
+            self.link.give_up(error.copy())  # the one given goes on to the caller, and gathers tracebacks
 
     # Stopping --------------------------------------------------------------------------
 

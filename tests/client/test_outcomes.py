@@ -15,6 +15,7 @@ import pytest
 from mcp_client_app.client.exchange import Exchange, current_exchange, recorded
 from mcp_client_app.client.http import HttpClient
 from mcp_client_app.client.link import Handshake, Link, OnProgress
+from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.client.sources import StaticSource
 from mcp_client_app.datatypes import SHARED, ServerSpec, Transport
 from mcp_client_app.exceptions import (
@@ -255,17 +256,44 @@ def test_nothing_holds_a_connection_that_was_replaced(manage: MakeManager, peer:
     assert connection() is None
 
 
+def remembered(manager: MCPClientManager) -> list[BaseException]:
+    """Return the failure that ``srv`` is remembered to have had, and all that lies behind it."""
+    engine = manager._engine
+    assert engine is not None
+    connection = engine.pool._connections["srv", SHARED]
+    manager._run("rest", lambda _: connection._rest())
+    found: list[BaseException] = []
+    failure: BaseException | None = connection.standing.error
+    while failure is not None:
+        found.append(failure)
+        failure = failure.__cause__ or failure.__context__
+    return found
+
+
 def test_a_failure_that_is_remembered_holds_nothing_of_the_attempt(manage: MakeManager, peer: MakePeer):
     manager = manage(peer("srv", "exit_at_start=3"))
     with pytest.raises(MCPClientError):
         manager.connect("srv")
-    engine = manager._engine
-    assert engine is not None
-    failure = engine.pool._connections["srv", SHARED].standing.error
-    behind: list[BaseException] = []
-    while failure is not None:
-        behind.append(failure)
-        failure = failure.__cause__ or failure.__context__  # type: ignore[assignment]
 
-    assert len(behind) > 0
-    assert [each.__traceback__ for each in behind] == [None] * len(behind)
+    assert {each.__traceback__ for each in remembered(manager)} == {None}
+
+
+class RefusedLink(BreakingLink):
+    """A link that finds nobody at the other end any more."""
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], *, on_progress: OnProgress | None = None
+    ) -> dict[str, Any]:
+        if method == "tools/call":
+            raise ServerUnavailableError(server=self.context.spec.name)
+        return await super().request(method, params, on_progress=on_progress)
+
+
+def test_a_failure_that_a_call_has_shown_is_remembered_without_the_call(breaking: Any):
+    manager = breaking(link=f"{__name__}:RefusedLink")
+    with pytest.raises(ServerUnavailableError) as caught:
+        manager.call_tool("srv__read")
+
+    failures = remembered(manager)
+    assert caught.value not in failures
+    assert {each.__traceback__ for each in failures} == {None}
