@@ -44,6 +44,18 @@ class CorrelatedSerializer(serializers.Serializer[Any]):
     def get_correlation_id(self, result: Any) -> str:
         return str(self.context.get("correlation_id", ""))
 
+    def to_representation(self, result: Any) -> dict[str, Any]:
+        """Take the values as they are: JSON.
+
+        The fields would change nothing; copying them for each answer took a fifth of a request.
+        """
+        found: dict[str, Any] = {"correlation_id": self.get_correlation_id(result)}
+        for name in self._declared_fields:
+            if name != "correlation_id":
+                value = getattr(result, name)
+                found[name] = list(value) if isinstance(value, tuple) else value
+        return found
+
 
 def _server(**kwargs: Any) -> serializers.CharField:
     return serializers.CharField(max_length=40, help_text="Its name; case makes no difference.", **kwargs)
