@@ -264,7 +264,7 @@ def remembered(manager: MCPClientManager) -> list[BaseException]:
     manager._run("rest", lambda _: connection._rest())
     found: list[BaseException] = []
     failure: BaseException | None = connection.standing.error
-    while failure is not None:
+    while failure is not None and failure not in found:
         found.append(failure)
         failure = failure.__cause__ or failure.__context__
     return found
