@@ -18,7 +18,7 @@ from mcp_client_app.datatypes import (
     ServerStatus,
     ToolInfo,
 )
-from mcp_client_app.exceptions import RequestTimeoutError
+from mcp_client_app.exceptions import NotConnectedError, RequestTimeoutError
 
 __all__ = ["SCOPE", "ScopedConnection", "ServerHandle"]
 
@@ -82,6 +82,10 @@ class ServerHandle:
         """The prompts, as last known; never waits."""
         return self._manager.known("prompts", self.name, self.principal)
 
+    def _usable(self) -> str:
+        """Return the principal, if the handle may be used."""
+        return self.principal
+
     def call_tool(
         self,
         name: str,
@@ -105,7 +109,7 @@ class ServerHandle:
             input_responses=input_responses,
             request_state=request_state,
             raise_on_error=raise_on_error,
-            principal=self.principal,
+            principal=self._usable(),
         )
 
     async def acall_tool(
@@ -131,24 +135,24 @@ class ServerHandle:
             input_responses=input_responses,
             request_state=request_state,
             raise_on_error=raise_on_error,
-            principal=self.principal,
+            principal=self._usable(),
         )
 
     def read_resource(self, uri: str) -> ResourceResult:
         """Read one of the server's resources."""
-        return self._manager.read_resource(self.name, uri, principal=self.principal)
+        return self._manager.read_resource(self.name, uri, principal=self._usable())
 
     async def aread_resource(self, uri: str) -> ResourceResult:
         """Async twin of ``read_resource``."""
-        return await self._manager.aread_resource(self.name, uri, principal=self.principal)
+        return await self._manager.aread_resource(self.name, uri, principal=self._usable())
 
     def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
         """Fill in one of the server's prompts."""
-        return self._manager.get_prompt(self.name, name, arguments, principal=self.principal)
+        return self._manager.get_prompt(self.name, name, arguments, principal=self._usable())
 
     async def aget_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
         """Async twin of ``get_prompt``."""
-        return await self._manager.aget_prompt(self.name, name, arguments, principal=self.principal)
+        return await self._manager.aget_prompt(self.name, name, arguments, principal=self._usable())
 
 
 class ScopedConnection(ServerHandle):
@@ -157,6 +161,15 @@ class ScopedConnection(ServerHandle):
     def __init__(self, manager: Manager, name: str, principal: str, wait: float | None = None) -> None:
         super().__init__(manager, name, principal)
         self._wait = wait
+        self._is_open = False
+
+    def _usable(self) -> str:
+        if not self._is_open:  # it would connect again, and nobody would ever close that
+            raise NotConnectedError(
+                f"The connection to {self.name!r} belongs to a 'with' block, and is used outside of it.",
+                server=self.name,
+            )
+        return self.principal
 
     def _insist(self, status: ServerStatus) -> None:
         if self._wait is not None and not status.is_ready:
@@ -172,11 +185,13 @@ class ScopedConnection(ServerHandle):
         except BaseException:
             self._manager.release(self.name, self.principal)
             raise
+        self._is_open = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         self._manager.release(self.name, self.principal)
 
     async def __aenter__(self) -> Self:
@@ -185,9 +200,11 @@ class ScopedConnection(ServerHandle):
         except BaseException:
             await self._manager.arelease(self.name, self.principal)
             raise
+        self._is_open = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_open = False
         await self._manager.arelease(self.name, self.principal)

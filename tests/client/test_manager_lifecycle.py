@@ -403,6 +403,25 @@ def test_a_scoped_connection_is_its_own_and_ends_with_its_block(manage: MakeMana
     assert manager.call_tool("srv__pid").text == shared
 
 
+async def test_a_scoped_connection_is_not_used_outside_of_its_block(manage: MakeManager, peer: MakePeer):
+    server = peer("srv")
+    connection = manage(server).connect_server("srv")
+    verbs = [
+        lambda: connection.acall_tool("echo", {"text": "hi"}),
+        lambda: connection.aread_resource("x://y"),
+        lambda: connection.aget_prompt("p"),
+    ]
+    for use in verbs:
+        with pytest.raises(NotConnectedError, match="belongs to a 'with' block"):
+            await use()
+    async with connection:
+        assert (await connection.acall_tool("echo", {"text": "hi"})).text == "hi"
+    for use in verbs:
+        with pytest.raises(NotConnectedError, match="belongs to a 'with' block"):
+            await use()
+    assert len(server.pids) == 1
+
+
 def test_a_scoped_connection_that_fails_leaves_nothing(manage: MakeManager, peer: MakePeer):
     dead = peer("srv", "exit_at_start=3")
     manager = manage(dead)
