@@ -10,8 +10,8 @@ from typing import Any
 from mcp_client_app.client.loop import forbid_running_loop
 from mcp_client_app.exceptions import AsyncContextError, MCPClientError
 from mcp_client_app.mixins.client import MCPClient
+from mcp_client_app.mixins.entries import check_config
 from mcp_client_app.mixins.manager import MCPClientManager
-from mcp_client_app.mixins.server_transport import check_config
 from mcp_client_app.mixins.store import MCPConfig
 from mcp_client_app.mixins.tools import MCPTool, wrapped
 from mcp_client_app.naming import public_tool_name

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from mcp_client_app.exceptions import AsyncContextError, NotConnectedError
 from mcp_client_app.json_schema import SchemaChecker
-from mcp_client_app.mixins.server_transport import ServerTransport, check_config, command_entry
+from mcp_client_app.mixins.entries import check_config, command_entry
+from mcp_client_app.mixins.server_transport import ServerTransport
 from mcp_client_app.mixins.tools import MCPTool, validation_message
 from mcp_client_app.mixins.transport import MCPTransport
 
@@ -98,6 +99,7 @@ class MCPClient:
         Raises:
             MCPClientError: The typed error; ``RuntimeError`` of a transport that only says no.
         """
+        self._tools = None
         try:
             if not self.transport.connect():
                 raise NotConnectedError(f"The server {self.name!r} could not be connected.", server=self.name)

@@ -15,8 +15,10 @@ from mcp_client_app.exceptions import (
     ServerUnavailableError,
 )
 from mcp_client_app.mixins.client import MCPClient
-from mcp_client_app.mixins.server_transport import ServerTransport, check_config, store_server
+from mcp_client_app.mixins.entries import check_config, store_server
+from mcp_client_app.mixins.server_transport import ServerTransport
 from mcp_client_app.mixins.store import MCPConfig
+from mcp_client_app.naming import slugify_server_name
 
 logger = logging.getLogger(__name__)
 
@@ -147,8 +149,13 @@ class MCPClientManager:
 
     def _kept(self, config: MCPConfig) -> dict[str, str]:
         """Store the servers of the file; returns their own names by those of the file."""
-        wanted = {}
+        wanted: dict[str, str] = {}
+        taken: dict[str, str] = {}
         for name, entry in config.get_servers().items():
+            first = taken.setdefault(slugify_server_name(name).casefold(), name)
+            if first != name:
+                logger.warning("The MCP server %r was not loaded: %r has taken its name.", name, first)
+                continue
             if self._has(name):
                 continue
             try:

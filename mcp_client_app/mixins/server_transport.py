@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -13,24 +12,23 @@ from typing import Any
 
 from mcp_client_app import services
 from mcp_client_app.client.loop import forbid_running_loop
-from mcp_client_app.configuration.dialects import parse
 from mcp_client_app.datatypes import SHARED, ConnectionState, ServerStatus, ToolInfo
 from mcp_client_app.exceptions import (
     AsyncContextError,
-    ConfigurationError,
     InvalidArgumentsError,
     MCPClientError,
     NotConnectedError,
     RequestTimeoutError,
     UnknownServerError,
 )
+from mcp_client_app.mixins.entries import command_entry, store_server
 from mcp_client_app.mixins.transport import MCPTransport
 from mcp_client_app.models import ServerConfig
 from mcp_client_app.runtime import started_manager
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["ServerTransport", "StdioTransport", "check_config", "store_server"]
+__all__ = ["ServerTransport", "StdioTransport"]
 
 _INVALID_PARAMS = -32602
 _METHOD_NOT_FOUND = -32601
@@ -214,66 +212,6 @@ class StdioTransport(ServerTransport):
         """Start the server; without a client it is called after its program."""
         self.bind(PurePath(str((self.config or {})["command"])).name)
         return super().connect()
-
-
-def command_entry(command: str) -> dict[str, Any]:
-    """Return a command line as an entry of an ``mcp.json``."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise ConfigurationError(
-            "The command has a quotation mark without its partner.", field="command"
-        ) from error
-    if not words:
-        raise ConfigurationError("Give the command that starts the server.", field="command")
-    return {"command": words[0], "args": words[1:]}
-
-
-def check_config(name: str, config: object) -> None:
-    """Judge the form of a configuration; a server may also be given by its URL.
-
-    Raises:
-        ConfigurationError: A ``ValueError``: it is no object, says neither ``command`` nor ``url``, or
-            one of its values has the wrong form.
-    """
-    if not str(name).strip():
-        raise ConfigurationError("Give the server a name.", field="name")
-    if not isinstance(config, Mapping):
-        raise ConfigurationError(
-            f"The configuration of {name!r} must be an object such as "
-            '{"command": ..., "args": [...], "env": {...}}.',
-            server=name,
-        )
-    (entry,) = parse({"mcpServers": {name: dict(config)}})
-    if not any(entry.fields.get(field) for field in ("command", "url", "in_process")):
-        raise ConfigurationError(
-            f"The configuration of {name!r} lacks 'command' (or 'url').", server=name, field="command"
-        )
-    if entry.error is not None:
-        raise ConfigurationError(f"The server {name!r}: {entry.error}", server=name)
-
-
-def store_server(name: str, config: Mapping[str, Any]) -> str:
-    """Store a server, or take over what its configuration changes; returns its own name.
-
-    This is trusted code: the configuration may run programs. One of the settings or the site's file
-    counts as it stands there.
-
-    Raises:
-        ConfigurationError: It cannot work; says why.
-    """
-    check_config(name, config)
-    (entry,) = services.import_servers({"mcpServers": {name: dict(config)}}).entries
-    if entry.error is None:
-        return entry.name
-    try:
-        row = services.get_server(entry.name)
-    except UnknownServerError:
-        row = None
-    if row is None or not row.is_read_only:
-        raise ConfigurationError(f"The server {name!r}: {entry.error}", server=name)
-    logger.info("The server %r is used as the %s has it.", row.name, row.get_source_display())
-    return row.name
 
 
 def _introduction(status: ServerStatus) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from typing import Any
 
 import pytest
 
 from mcp_client_app import services
 from mcp_client_app.exceptions import AsyncContextError, ConfigurationError
-from mcp_client_app.mixins import MCPClient, MCPClientManager, MCPClientMixin
+from mcp_client_app.mixins import MCPClient, MCPClientManager, MCPClientMixin, MCPConfig, StdioTransport
 from mcp_client_app.models import ServerConfig, ToolCall
 from mcp_client_app.testing import fake_server
 from tests.leftovers import child_pids
@@ -167,7 +168,7 @@ def test_wrapping_can_be_switched_off(the_shop):
 def test_what_is_no_object_is_not_wrapped(the_shop):
     class Texts(MyAgent):
         def _mcp_function(self, client: MCPClient, tool: Any) -> Any:
-            client.create_tool_wrapper = lambda tool: lambda **kwargs: "a text"  # type: ignore[assignment,method-assign,misc,return-value]
+            client.create_tool_wrapper = lambda tool: lambda **kwargs: "a text"  # type: ignore[assignment,method-assign,return-value]
             return super()._mcp_function(client, tool)
 
     agent = Texts()
@@ -364,3 +365,49 @@ def test_a_server_of_the_settings_counts_as_it_stands_there(settings):
     assert agent.connect_mcp_server("peer", NOWHERE)
 
     assert ServerConfig.objects.get().command == PEER["command"]
+
+
+def test_entries_of_a_file_whose_names_become_one_do_not_overwrite_each_other(tmp_path, caplog):
+    config = MCPConfig(tmp_path / "mcp_servers.json")
+    config.add_server("the peer", PEER)
+    config.add_server("the-peer", NOWHERE)
+    config.add_server("peer", {"args": ["without a command"]})
+    manager = MCPClientManager(config)
+
+    (client,) = manager.load_from_config()
+
+    assert client.name == "the peer"
+    assert "'the peer' has taken its name" in caplog.text
+    assert "lacks 'command'" in caplog.text
+    assert ServerConfig.objects.get().command == PEER["command"]
+    assert manager.load_from_config() == []  # connected already
+
+
+def test_removing_a_server_removes_it_from_the_file_and_keeps_its_row(tmp_path):
+    config = MCPConfig(tmp_path / "mcp_servers.json")
+
+    class Keeping(MyAgent):
+        mcp_config = config
+
+    agent = Keeping()
+    agent.connect_mcp_server("peer", PEER)
+    assert config.get_server("peer") == PEER
+
+    agent.disconnect_mcp_server("peer")
+
+    assert not config.server_exists("peer")
+    assert ServerConfig.objects.get().name == "peer"
+
+
+def test_a_command_line_starts_a_server():
+    client = MCPClient.from_command("peer", shlex.join([PEER["command"], *PEER["args"]]), timeout=30)
+    bare = StdioTransport(shlex.join([PEER["command"], *PEER["args"]]))
+
+    assert client.connect()
+    assert client.create_tool_wrapper(client.list_tools()[0])(text="x")["content"][0]["text"] == "x"
+    assert bare.connect()
+    assert bare.send_request("resources/list")["error"]["code"] == -32601
+    bare.disconnect()
+    with pytest.raises(RuntimeError):
+        bare.send_request("tools/list")
+    client.disconnect()
