@@ -10,12 +10,19 @@ import pytest
 
 from mcp_client_app import services
 from mcp_client_app.exceptions import AsyncContextError, ConfigurationError
-from mcp_client_app.mixins import MCPClient, MCPClientManager, MCPClientMixin, MCPConfig, StdioTransport
+from mcp_client_app.mixins import (
+    MCPClient,
+    MCPClientManager,
+    MCPClientMixin,
+    MCPConfig,
+    ServerTransport,
+    StdioTransport,
+)
 from mcp_client_app.models import ServerConfig, ToolCall
 from mcp_client_app.testing import fake_server
 from tests.leftovers import child_pids
 from tests.mixins.conftest import NOWHERE, PEER, Agent, MyAgent
-from tests.stored import close_connections
+from tests.stored import close_connections, peer_entry
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("mcp_manager")]
 
@@ -411,3 +418,38 @@ def test_a_command_line_starts_a_server():
     with pytest.raises(RuntimeError):
         bare.send_request("tools/list")
     client.disconnect()
+
+
+def test_arguments_that_the_server_refuses_are_explained_with_the_schema():
+    client = MCPClient.from_config("peer", peer_entry("--scenario", "error_on_call=-32602"))
+    assert client.connect()
+
+    error = client.call_tool("echo", {"text": "x"})["error"]
+
+    assert "Error details:\nfaulty peer refuses with -32602" in error
+    assert '"properties": {' in error
+    assert error.endswith('Your arguments:\n{\n  "text": "x"\n}')
+    assert ToolCall.objects.get().code == "invalid_arguments"
+
+
+def test_a_schema_that_has_changed_since_is_looked_at_before_arguments_are_refused(add_mcp_server):
+    server = fake_server("shop", tools={"price": lambda article: "old"})
+    add_mcp_server("shop", server)
+    agent = MyAgent()
+    agent.connect_mcp_server("shop")
+    server.remove_tool("price")
+    server.add_tool(lambda number: "new", name="price")
+
+    answer = agent.tool("mcp_shop_price")(number="7")
+
+    assert answer["data"]["content"][0]["text"] == "new"
+
+
+def test_checking_arguments_can_be_left_to_the_server(the_shop):
+    client = MCPClient("shop", ServerTransport())
+    client.validate_arguments = False
+    client.connect()
+    client.list_tools()
+
+    assert "error" in client.call_tool("price", {"number": 3})
+    assert ToolCall.objects.count() == 1
