@@ -95,13 +95,19 @@ class MCPClientMixin:
         return True
 
     def disconnect_mcp_server(self, name: str) -> None:
-        """Unregister a server's tools and leave it; an unknown name is only worth a warning."""
+        """Unregister a server's tools and leave it; an unknown name is only worth a warning.
+
+        Raises:
+            ConfigurationError: That is done, but the file of servers cannot be written.
+        """
         forbid_running_loop("disconnect_mcp_server")
         client = self._mcp_manager.get_client(name)
         had_tools = client is not None and self._forget_tools(client)
-        self._mcp_manager.remove_server(name)
-        if had_tools:
-            self._rebuild()
+        try:
+            self._mcp_manager.remove_server(name)
+        finally:
+            if had_tools:
+                self._rebuild()
 
     def list_mcp_servers(self) -> list[str]:
         """Return the names of the servers that are connected."""

@@ -59,7 +59,8 @@ class MCPClientManager:
 
         Raises:
             DuplicateServerError: A ``ValueError``; there is a connected client of this name.
-            ConfigurationError: A ``ValueError``; the configuration lacks ``command``, or cannot work.
+            ConfigurationError: A ``ValueError``; the configuration lacks ``command``, or cannot work, or
+                the file cannot be written.
             ServerConnectionError: A ``RuntimeError``; it could not be connected.
             UnknownServerError: There is no server of this name, and no configuration.
         """
@@ -79,9 +80,13 @@ class MCPClientManager:
         except MCPClientError as error:
             # Whatever is wrong with the server (no such program, no answer in time): one kind of error.
             raise ServerUnavailableError(str(error), server=name) from error
-        self._replace(client)
         if self.config is not None and config is not None:
-            self.config.add_server(name, config)
+            try:
+                self.config.add_server(name, config)
+            except MCPClientError:
+                _leave(client)
+                raise
+        self._replace(client)
         return client
 
     def remove_server(self, name: str) -> None:

@@ -453,3 +453,22 @@ def test_checking_arguments_can_be_left_to_the_server(the_shop):
 
     assert "error" in client.call_tool("price", {"number": 3})
     assert ToolCall.objects.count() == 1
+
+
+def test_a_file_that_cannot_be_written_leaves_no_half_connected_server(tmp_path, caplog):
+    config = MCPConfig(tmp_path / "mcp_servers.json")
+
+    class Keeping(MyAgent):
+        mcp_config = config
+
+    agent = Keeping()
+    agent.connect_mcp_server("one", PEER)
+    config.config_file.write_text("{")
+
+    assert not agent.connect_mcp_server("two", PEER)
+    assert "mcp_servers.json" in caplog.text
+    assert agent.list_mcp_servers() == ["one"]
+    with pytest.raises(ConfigurationError):
+        agent.disconnect_mcp_server("one")
+
+    assert (agent.list_mcp_servers(), agent._TOOL_REGISTRY, agent.prompts) == ([], {}, 2)
