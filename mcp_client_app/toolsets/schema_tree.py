@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 __all__ = [
     "SchemaTooLargeError",
@@ -129,7 +130,7 @@ def follow(root: Mapping[str, Any], reference: str) -> Any:
         return None
     node: Any = root
     for part in reference[2:].split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
+        name = unquote(part).replace("~1", "/").replace("~0", "~")
         if isinstance(node, Mapping):
             node = node.get(name)
         elif isinstance(node, list) and name.isdecimal() and int(name) < len(node):
