@@ -154,12 +154,18 @@ CASES: dict[str, tuple[str, ...]] = {
         "client/test_leniency.py::test_the_new_era_allows_output_schemas_of_any_type",
     ),
     "T12 schemas that refer to themselves": (
+        "toolsets/test_arguments.py::test_recursive_schemas_are_followed",
+        "toolsets/test_providers.py::test_depth_without_end_is_left_out",
         "client/test_manager_tools.py::test_schemas_come_out_as_the_server_wrote_them",
     ),
     "T13 enums of integers and null": (
+        "toolsets/test_arguments.py::test_choices_of_integers_and_null_are_the_originals",
+        "toolsets/test_providers.py::test_choices_that_the_type_forbids_are_not_shown_but_the_check_is_the_originals",
         "client/test_manager_tools.py::test_schemas_come_out_as_the_server_wrote_them",
     ),
     "T14 a mistake in a schema": (
+        "toolsets/test_arguments.py::test_a_schema_that_is_no_use_checks_nothing_and_says_so",
+        "toolsets/test_providers.py::test_one_tool_that_cannot_be_said_is_left_out_with_a_warning",
         "client/test_manager_tools.py::test_a_mistake_in_a_schema_is_told_and_the_tool_can_be_called",
         "client/test_manager_tools.py::test_no_schema_makes_the_client_fetch_anything",
     ),
