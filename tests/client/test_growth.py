@@ -25,8 +25,7 @@ def held() -> Counter[str]:
         {
             f"{kind.__module__}.{kind.__qualname__}": count
             for kind, count in kinds.items()
-            if str(kind.__module__).startswith(WATCHED)
-            and f"{kind.__module__}.{kind.__qualname__}" != SWEPT
+            if str(kind.__module__).startswith(WATCHED) and f"{kind.__module__}.{kind.__qualname__}" != SWEPT
         }
     )
 
