@@ -110,6 +110,7 @@ def test_a_link_that_falls_apart_is_lost_and_not_stopped(manage: MakeManager, re
     lost = recorder.wait_for_state("srv", ConnectionState.LOST)
     assert "was lost" in lost.reason
     assert manager.call_tool("srv__t").text == "2"
+    recorder.wait_for_state("srv", ConnectionState.READY, count=2)
     assert recorder.path("srv") == ["connecting", "ready", "lost", "connecting", "ready"]
 
 

@@ -222,6 +222,7 @@ def test_a_server_that_dies_in_a_call_is_lost_and_comes_back(
     assert (failure[2]["exit_code"], failure[2]["outcome"]) == (9, "unknown")
     recorder.wait_for_state("sdk", ConnectionState.LOST)
     assert manager.call_tool("sdk__echo", {"text": "again"}).text == "again"
+    recorder.wait_for_state("sdk", ConnectionState.READY, count=2)
     assert recorder.path("sdk") == ["connecting", "ready", "lost", "connecting", "ready"]
 
 

@@ -245,6 +245,7 @@ def test_a_call_in_flight_keeps_an_otherwise_idle_server(
     server = peer("srv", idle_timeout=0.1)
     manager = manage(server, observers=[recorder])
     assert manager.call_tool("srv__sleep", {"seconds": 0.6}).text == "slept 0.6"
+    recorder.wait_for_state("srv", ConnectionState.READY)
     assert recorder.path("srv")[:2] == ["connecting", "ready"]
     assert len(server.pids) == 1
 
