@@ -42,7 +42,8 @@ class ConnectionPool:
         self._leaving: set[Connection] = set()
         """Retired connections whose processes may still live."""
         self._closed = False
-        self._found: dict[FoundKey, tuple[int, ServerSpec, ToolInfo]] = {}
+        self._found: dict[FoundKey, tuple[ServerSpec, ToolInfo]] = {}
+        self._found_in = host.generation
 
     def connection(self, name: str, principal: str = SHARED) -> Connection:
         """Return the connection of a server, made if there is none yet; it may not be connected.
@@ -90,16 +91,20 @@ class ConnectionPool:
 
     def found(self, key: FoundKey) -> tuple[ServerSpec, ToolInfo] | None:
         """Return the tool that was found for a name, unless it may be another one by now."""
-        known = self._found.get(key)
-        if known is None or known[0] != self.host.generation:
-            return None
-        return known[1], known[2]
+        return self._names().get(key)
 
     def remember(self, key: FoundKey, spec: ServerSpec, tool: ToolInfo) -> None:
         """Keep what a name means."""
-        if len(self._found) >= MOST_FOUND:
-            self._found.clear()
-        self._found[key] = (self.host.generation, spec, tool)
+        names = self._names()
+        if len(names) >= MOST_FOUND:
+            names.clear()
+        names[key] = spec, tool
+
+    def _names(self) -> dict[FoundKey, tuple[ServerSpec, ToolInfo]]:
+        if self._found_in != self.host.generation:
+            self._found.clear()  # also lets go of specs, and their secrets, that are not in use any more
+            self._found_in = self.host.generation
+        return self._found
 
     def all(self) -> list[Connection]:
         """Return every connection there is."""

@@ -71,6 +71,9 @@ def test_a_server_that_is_gone_is_not_asked(manage: MakeManager, peer: MakePeer,
     with pytest.raises((UnknownServerError, LookupError)):
         manager.call_tool(name, {"text": "b"})
     assert server.calls() == ["echo"]
+    engine = manager._engine
+    assert engine is not None
+    assert engine.pool._found == {}, "the spec of a server that is gone, and its secrets, would live on"
 
 
 def test_no_more_names_are_remembered_than_a_fixed_number(manage: MakeManager, peer: MakePeer, monkeypatch):
