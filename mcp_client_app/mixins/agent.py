@@ -135,11 +135,11 @@ class MCPClientMixin:
         """
         forbid_running_loop("refresh_mcp_tools")
         before = _outline(self._mcp_registry)
-        for client in list(self._mcp_manager._clients.values()):  # noqa: SLF001 (the other half of this class)
-            client.list_tools(refresh=True)
-            alive = client.is_connected()
+        for client in self._mcp_manager.get_clients():
+            # Without an answer the client still has the old ones.
+            usable = bool(client.list_tools(refresh=True)) and client.is_connected()
             self._unregister_mcp_tools(client)
-            if alive:
+            if usable:
                 self._register_mcp_tools(client)
         if changed := _outline(self._mcp_registry) != before:
             self._rebuild()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from mcp_client_app.exceptions import AsyncContextError, NotConnectedError
+from mcp_client_app.exceptions import AsyncContextError, MCPClientError, NotConnectedError
 from mcp_client_app.json_schema import SchemaChecker
 from mcp_client_app.mixins.entries import check_config, command_entry
 from mcp_client_app.mixins.server_transport import ServerTransport
@@ -88,8 +88,10 @@ class MCPClient:
             self.open()
         except AsyncContextError:
             raise
-        except Exception as error:  # noqa: BLE001 (a transport of somebody else's may raise anything)
-            logger.warning("The MCP server %r could not be connected: %s", self.name, error)
+        except Exception as error:  # a transport of somebody else's may raise anything
+            logger.warning(
+                "The MCP server %r could not be connected: %s", self.name, error, exc_info=_strange(error)
+            )
             return False
         return True
 
@@ -143,8 +145,13 @@ class MCPClient:
                 self._tools = [MCPTool.from_wire(tool) for tool in answer["result"]["tools"]]
             except AsyncContextError:
                 raise
-            except Exception as error:  # noqa: BLE001 (as in connect)
-                logger.warning("The tools of the MCP server %r could not be listed: %s", self.name, error)
+            except Exception as error:  # as in connect
+                logger.warning(
+                    "The tools of the MCP server %r could not be listed: %s",
+                    self.name,
+                    error,
+                    exc_info=_strange(error),
+                )
                 return []
         return list(self._tools)
 
@@ -173,9 +180,10 @@ class MCPClient:
             answer = self._ask("tools/call", {"name": tool_name, "arguments": given})
         except AsyncContextError:
             raise
-        except Exception as error:  # noqa: BLE001 (as in connect)
-            logger.warning("The call of %r on %r failed: %s", tool_name, self.name, error)
-            return {"error": str(error) or type(error).__name__}
+        except Exception as error:  # as in connect
+            strange = _strange(error)
+            logger.warning("The call of %r on %r failed: %s", tool_name, self.name, error, exc_info=strange)
+            return {"error": "an unexpected error" if strange else str(error) or type(error).__name__}
         if "error" in answer:
             return {"error": self._explained(tool_name, given, answer["error"])}
         result = dict(answer.get("result") or {})
@@ -229,6 +237,11 @@ class MCPClient:
             return message
         schema = next((tool.input_schema for tool in self.list_tools() if tool.name == tool_name), None)
         return message if schema is None else validation_message(tool_name, message, schema, given)
+
+
+def _strange(error: Exception) -> bool:
+    """Say whether a transport may not raise this: the log needs its traceback, a model none of its words."""
+    return not isinstance(error, MCPClientError | RuntimeError | TimeoutError)
 
 
 def _message(error: object) -> str:

@@ -107,10 +107,14 @@ class MCPClientManager:
         """Return the client of a server, or None."""
         return self._clients.get(name)
 
+    def get_clients(self) -> list[MCPClient]:
+        """Return all clients, also those whose servers are gone."""
+        return list(self._clients.values())
+
     def list_servers(self) -> list[str]:
         """Return the names of the servers that are connected."""
         forbid_running_loop("list_servers")
-        return [name for name, client in list(self._clients.items()) if client.is_connected()]
+        return [client.name for client in self.get_clients() if client.is_connected()]
 
     def disconnect_all(self) -> None:
         """Leave all servers; one that makes trouble does not keep the others."""

@@ -139,6 +139,19 @@ def test_a_server_that_is_gone_loses_its_tools(the_shop, gone):
     assert agent._TOOL_REGISTRY == {}
 
 
+def test_tools_that_cannot_be_listed_any_more_go_and_come_back(the_shop, django_user_model):
+    agent = MyAgent()
+    agent.connect_mcp_server("shop")
+    agent.mcp_user = django_user_model.objects.create_user("ada")
+
+    assert agent.refresh_mcp_tools()
+    assert (agent._TOOL_REGISTRY, agent.list_mcp_servers()) == ({}, ["shop"])
+
+    agent.mcp_user = None
+    assert agent.refresh_mcp_tools()
+    assert set(agent._TOOL_REGISTRY) == {"mcp_shop_price"}
+
+
 # Agents of all kinds -----------------------------------------------------------------------
 
 

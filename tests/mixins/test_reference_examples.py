@@ -201,6 +201,28 @@ def test_a_transport_of_ones_own():
         client.call_tool("test_tool", {})
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError("the line is down"), "the line is down"),
+        (TimeoutError(), "TimeoutError"),
+        (LookupError("password for db.internal"), "an unexpected error"),
+    ],
+)
+def test_what_a_transport_may_not_raise_is_for_the_log_and_not_for_a_model(error, told, caplog):
+    class Failing(HttpTransport):
+        def send_request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+            if method == "tools/call":
+                raise error
+            return super().send_request(method, params)
+
+    client = MCPClient("test", Failing("http://example.com"))
+    client.connect()
+
+    assert client.call_tool("test_tool", {}) == {"error": told}
+    assert ("Traceback" in caplog.text) is isinstance(error, LookupError)
+
+
 def test_a_tool_wrapper_of_ones_own(folder):
     class CustomAgent(Agent, MCPClientMixin):
         def _register_mcp_tools(self, client: MCPClient) -> None:
