@@ -107,16 +107,6 @@ def _shorten(node: Schema, names: frozenset[str]) -> None:
             node[key] = max(0, node[key] - len(names))
 
 
-def _concerns(node: Any, names: frozenset[str], root: Mapping[str, Any]) -> bool:
-    if not isinstance(node, Mapping):
-        return False
-    # A branch that is the root again concerns whatever the root does, endlessly.
-    found = resolved(node, root)
-    return found.get("properties") is not root.get("properties") and any(
-        names & _named(inner) for inner in schemas({**found, "$defs": {}, "definitions": {}})
-    )
-
-
 def _named(node: Mapping[str, Any]) -> set[str]:
     properties = node.get("properties")
     named = set(properties) if isinstance(properties, Mapping) else set()
