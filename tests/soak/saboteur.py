@@ -36,7 +36,7 @@ class Saboteur:
         self._fleet = fleet
         self._score = score
         self._random = random.Random(f"{seed} saboteur")
-        self._mendings: list[tuple[float, int, Member | None, Deed]] = []
+        self._mendings: list[tuple[float, int, Deed]] = []
         self._numbers = itertools.count()
         self._busy: set[str] = set()
         """Servers and processes that are broken at the moment: nothing else is done to them."""
@@ -68,7 +68,8 @@ class Saboteur:
         self._resting.wait()
 
     def go_on(self) -> None:
-        self._resting.clear()
+        if not self._ended.is_set():  # else nobody is there to rest again
+            self._resting.clear()
         self._gate.set()
 
     def end(self) -> None:
@@ -91,6 +92,7 @@ class Saboteur:
                 self._ended.wait(self._random.expovariate(1 / PAUSE))
         except Exception:  # noqa: BLE001 - whatever it is, it fails the soak
             self._score.complain(f"the saboteur has ended: {traceback.format_exc()}")
+            self._ended.set()
             self._resting.set()
         finally:
             connections.close_all()
@@ -122,7 +124,7 @@ class Saboteur:
             self._busy.discard(name)
             deed()
 
-        heapq.heappush(self._mendings, (due, next(self._numbers), None, mend))
+        heapq.heappush(self._mendings, (due, next(self._numbers), mend))
 
     def _mend(self, *, everything: bool = False) -> None:
         while self._mendings and (everything or self._mendings[0][0] <= time.monotonic()):
