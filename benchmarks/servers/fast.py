@@ -7,14 +7,16 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.places import BINARIES, SOURCES
 
-__all__ = ["FastServer", "fast_server", "listening"]
+__all__ = ["FastServer", "compiler", "fast_server", "listening"]
 
 C_SOURCE = SOURCES / "servers" / "fast_server.c"
 PYTHON_SOURCE = SOURCES / "servers" / "fast_server.py"
@@ -33,23 +35,32 @@ class FastServer:
         return (*self.command, transport, "--tools", str(tools), "--page", str(page))
 
 
+def compiler() -> str | None:
+    """Return the C compiler, if there is one that can be used: the server in C needs Linux."""
+    return shutil.which("cc") if sys.platform == "linux" else None
+
+
 @cache
 def fast_server() -> FastServer:
     """Compile the server, once; without a compiler (or off Linux) take the one in Python."""
-    compiler = shutil.which("cc") if sys.platform == "linux" else None
-    if compiler is None:
+    cc = compiler()
+    if cc is None:
         return FastServer((sys.executable, "-I", str(PYTHON_SOURCE)), "Python: no C compiler was found")
     digest = hashlib.sha256(C_SOURCE.read_bytes()).hexdigest()[:12]
     binary = BINARIES / f"fast_server-{digest}"
     if not binary.exists():
         BINARIES.mkdir(parents=True, exist_ok=True)
-        partial = binary.with_suffix(".partial")
-        built = subprocess.run(
-            [compiler, "-O2", "-o", partial, C_SOURCE], capture_output=True, text=True, check=False
-        )
-        if built.returncode:
-            raise BenchmarkError(f"The fast server does not compile:\n{built.stderr}")
-        partial.replace(binary)
+        # Others may compile it at the same time: each in a place of its own.
+        with tempfile.TemporaryDirectory(dir=BINARIES) as folder:
+            built = subprocess.run(
+                [cc, "-O2", "-o", Path(folder, binary.name), C_SOURCE],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if built.returncode:
+                raise BenchmarkError(f"The fast server does not compile:\n{built.stderr}")
+            Path(folder, binary.name).replace(binary)
     return FastServer((str(binary),), "C")
 
 

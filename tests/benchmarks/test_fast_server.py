@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.servers.fast import PYTHON_SOURCE, FastServer, fast_server, listening
+from benchmarks.servers import fast
+from benchmarks.servers.fast import PYTHON_SOURCE, FastServer, compiler, fast_server, listening
 from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import ProtocolMode, ServerSpec, Transport
 from tests.client.conftest import MakeManager, manage
@@ -39,7 +41,8 @@ REQUESTS: list[dict[str, Any]] = [
     {"method": "nothing/known"},
 ]
 
-needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (package gcc)")
+# Nothing is lost by it: without a compiler the benchmarks run against the server in Python, too, and say so.
+needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler (package gcc), or no Linux")
 KINDS = [pytest.param("C", marks=needs_compiler), "Python"]
 
 
@@ -62,6 +65,15 @@ def answers(fast: FastServer) -> dict[int, Any]:
         process.stdin.close()
         assert process.wait(30) == 0
     return {answer["id"]: answer for answer in found}
+
+
+@needs_compiler
+def test_several_may_compile_it_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(fast, "BINARIES", tmp_path)
+    with ThreadPoolExecutor() as pool:
+        made = list(pool.map(lambda _: fast_server.__wrapped__(), range(3)))
+    (command,) = {server.command for server in made}
+    assert list(tmp_path.iterdir()) == [Path(command[0])]
 
 
 @needs_compiler
