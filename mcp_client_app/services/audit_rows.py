@@ -109,8 +109,12 @@ class _AtTheEnd:
 
     def __call__(self) -> None:
         row, self._row = self._row, None
-        if row is not None:
+        if row is None:
+            return
+        try:
             _save_or_queue(row, self._using, self._at_once)
+        except Exception as error:  # noqa: BLE001 - told; Django would quote the row, or fail to name this hook
+            log_failure(row, error)
 
     def __del__(self) -> None:
         if self._row is None or sys.is_finalizing():

@@ -15,6 +15,7 @@ from mcp_client_app.models import ServerConfig, ToolCall
 from mcp_client_app.services.audit_rows import flush
 from mcp_client_app.testing import MCPClientTestMixin
 from tests.services.conftest import shop
+from tests.services.test_audit_batches import refused
 
 in_transactions = pytest.mark.django_db(transaction=True)
 
@@ -71,6 +72,17 @@ class TestTransactions:
             call()
 
         assert told() == ["hi"]
+
+    def test_a_row_that_is_refused_after_a_commit_costs_the_caller_nothing(self, caplog):
+        with refused("planted-bad"):
+            with transaction.atomic():
+                ServerConfig.objects.update(label="changed")
+                call("planted-bad")
+            assert told() == []
+
+        assert ServerConfig.objects.get().label == "changed"
+        assert "'shop' could not be written: IntegrityError: " in caplog.text
+        assert "planted" not in caplog.text, "databases quote the row"
 
     def test_a_row_outlives_a_rollback(self):
         with undone():
