@@ -114,12 +114,13 @@ class AuditWriter:
     # The thread ------------------------------------------------------------------------
 
     def _start(self) -> bool:
-        thread = threading.Thread(target=self._work, name="mcp-audit", daemon=True)
+        # Known before it runs: a row that is added meanwhile, by this very thread, needs no second one.
+        self._thread = thread = threading.Thread(target=self._work, name="mcp-audit", daemon=True)
         try:
             thread.start()
         except RuntimeError:  # no new thread at the interpreter's exit
+            self._thread = None
             return False
-        self._thread = thread
         if not self._is_registered:
             self._is_registered = True
             exit_hooks.register(self.finish, priority=exit_hooks.AFTER_MANAGERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +21,7 @@ from mcp_client_app.exceptions import AsyncContextError, PermissionDeniedError, 
 from mcp_client_app.models import ToolCall
 from mcp_client_app.runtime import aclose_mcp_manager, set_mcp_manager
 from mcp_client_app.services.audit_rows import write_row
+from mcp_client_app.services.audit_writer import AuditWriter, Entry
 from tests.stored import close_connections, run_process, stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -289,6 +291,28 @@ def test_a_flush_does_not_wait_for_rows_that_come_later(writer):
         assert "one" in written()
     finally:
         may_end.set()
+
+
+def test_a_row_that_is_added_while_the_thread_starts_starts_no_other():
+    """A collection of garbage may end a transaction anywhere, also within the writer."""
+    seen: list[Entry] = []
+    audit = AuditWriter(seen.extend)
+    first, second = ("default", ToolCall(tool="first")), ("default", ToolCall(tool="second"))
+
+    def add_another(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code is threading.Thread.start.__code__:
+            sys.setprofile(None)
+            assert audit.add(second)
+
+    sys.setprofile(add_another)
+    try:
+        assert audit.add(first)
+    finally:
+        sys.setprofile(None)
+
+    assert [thread.name for thread in threading.enumerate()].count(WRITER) == 1
+    assert audit.flush(SECONDS)
+    assert seen == [second, first]
 
 
 @pytest.mark.anyio
