@@ -23,8 +23,8 @@ from mcp_client_app.services.time_limits import longest_call
 
 __all__ = ["claim_key"]
 
-SETTLING = timedelta(seconds=60)
-"""What a call is given beyond its time limit to have its answer written down."""
+SETTLING = 60.0
+"""Seconds that a call is given beyond its time limit to have its answer written down."""
 
 
 def claim_key(user: Any, key: str, request: Mapping[str, Any]) -> CallReceipt:
@@ -67,7 +67,9 @@ def _unanswered(receipt: CallReceipt, request: Mapping[str, Any]) -> MCPClientEr
     limit = longest_call(
         timeout=request.get("timeout"), server=request.get("server"), tool=str(request.get("name", ""))
     )
-    if limit is None or timezone.now() < receipt.started_at + timedelta(seconds=limit) + SETTLING:
+    # In seconds: a limit may be longer than any date allows.
+    age = (timezone.now() - receipt.started_at).total_seconds()
+    if limit is None or age < limit + SETTLING:
         return CallInProgressError()
     return RequestTimeoutError(
         "The call with this key has begun and was never answered; it may have run. "

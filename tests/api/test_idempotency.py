@@ -103,8 +103,8 @@ os._exit(0)
 
 @pytest.mark.parametrize(
     ("limit", "status", "code"),
-    [(60, 504, "timeout"), (0, 409, "call_in_progress")],
-    ids=["limited", "unlimited"],
+    [(60, 504, "timeout"), (0, 409, "call_in_progress"), (1e300, 409, "call_in_progress")],
+    ids=["limited", "unlimited", "beyond any date"],
 )
 def test_a_call_whose_process_died_is_unknown_once_its_time_is_over(api, limit, status, code):
     stored("peer", call_timeout=limit)
