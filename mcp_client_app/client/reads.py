@@ -39,6 +39,7 @@ async def read_resource(
     principal: str = SHARED,
 ) -> ResourceResult:
     """Read a resource."""
+    limit = pool.connection(server, principal).spec.max_result_size
     try:
         answer = await send_read(
             pool,
@@ -54,7 +55,6 @@ async def read_resource(
     except UnknownResourceError as error:
         error.uri = uri
         raise
-    limit = pool.connection(server, principal).spec.max_result_size
     build = partial(convert.resource_result, limit=limit)
     return await aside(answer.exchange.size, build, server, uri, answer.result, answer.exchange)
 
@@ -71,6 +71,7 @@ async def get_prompt(
     principal: str = SHARED,
 ) -> PromptResult:
     """Fill in a prompt."""
+    limit = pool.connection(server, principal).spec.max_result_size
     params = {"name": name, "arguments": dict(arguments)}
     try:
         answer = await send_read(
@@ -95,7 +96,6 @@ async def get_prompt(
         raise UnknownPromptError(
             f"The server {server!r} offers no prompt {name!r}.", server=server, prompt=name
         ) from error
-    limit = pool.connection(server, principal).spec.max_result_size
     build = partial(convert.prompt_result, limit=limit)
     return await aside(answer.exchange.size, build, server, name, answer.result, answer.exchange)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import weakref
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from mcp.server.mcpserver import MCPServer
 
+from mcp_client_app.client import in_process
 from mcp_client_app.client.exchange import Exchange, current_exchange, recorded
 from mcp_client_app.client.http import HttpClient
 from mcp_client_app.client.link import Handshake, Link, OnProgress
@@ -52,6 +55,45 @@ def test_a_call_that_has_run_is_answered_although_its_server_is_removed_meanwhil
     server.let_go()
 
     assert waiting.result(PATIENCE).text == "there"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda manager: manager.read_resource("inside", "slow://it").text,
+        lambda manager: manager.get_prompt("inside", "slow").messages[0]["content"]["text"],
+    ],
+    ids=["resource", "prompt"],
+)
+def test_a_read_is_answered_although_its_server_is_removed_meanwhile(
+    manage: MakeManager, threads: ThreadPoolExecutor, read: Any
+):
+    server: MCPServer[None] = MCPServer("slow")
+    reading, go = threading.Event(), threading.Event()
+
+    @server.resource("slow://it")
+    @server.prompt("slow")
+    async def slow() -> str:
+        reading.set()
+        await asyncio.to_thread(go.wait, PATIENCE)
+        return "there"
+
+    in_process.registered_servers["slow"] = server
+    try:
+        manager = manage(ServerSpec(name="inside", transport=Transport.IN_PROCESS, in_process="slow"))
+        source = manager.source
+        assert isinstance(source, StaticSource)
+        waiting = threads.submit(read, manager)
+        assert reading.wait(PATIENCE)
+
+        source.replace([])
+        assert manager.listing("tools", wait=0).items == ()
+        go.set()
+
+        assert waiting.result(PATIENCE) == "there"
+    finally:
+        go.set()
+        del in_process.registered_servers["slow"]
 
 
 # What may have run is not said to be unsent --------------------------------------------
