@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mcp_client_app.client.input_desk import checked, in_this_thread
+from mcp_client_app.client.input_desk import asked, checked, in_this_thread
 from mcp_client_app.client.inputs import by_kind
 from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.datatypes import (
@@ -68,8 +68,7 @@ class Caller:
     def _deliver(self, event: Any) -> Any:
         """Called where the caller waits, with each event that has not been dropped."""
         while self._questions:
-            with contextlib.suppress(IndexError):
-                self._answer(self._questions.popleft())
+            self._answer(self._questions.popleft())
         return None if event is _LOOK or self._on_progress is None else self._on_progress(event)
 
     def _answer(self, question: _Question) -> None:
@@ -77,12 +76,12 @@ class Caller:
             return
         try:
             if self._is_async:
-                answer: Any = question.handler(question.request)
+                answer = asked(question.handler, question.request)
                 if inspect.isawaitable(answer):
                     # A task: the call may come to its end before the handler does.
                     question.follow(asyncio.ensure_future(answer))
                     return
-                question.settle(checked(answer), None)
+                question.settle(checked(answer, question.request), None)
             else:
                 question.settle(in_this_thread(question.handler, question.request, self._options), None)
         except Exception as error:  # noqa: BLE001 - the call's outcome, raised where it is waited for
@@ -114,7 +113,7 @@ class _Question:
             self.settle(None, error)
         else:
             try:
-                self.settle(checked(task.result()), None)
+                self.settle(checked(task.result(), self.request), None)
             except TypeError as wrong:
                 self.settle(None, wrong)
 

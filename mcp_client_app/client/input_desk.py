@@ -29,7 +29,7 @@ from mcp_client_app.datatypes import (
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["InputDesk", "in_this_thread"]
+__all__ = ["InputDesk", "asked", "checked", "in_this_thread"]
 
 PLACES = 16
 """Handlers at work at once; more requests wait, within their time."""
@@ -189,25 +189,35 @@ def in_this_thread(
     Raises:
         TypeError: It returned something that is no answer.
     """
-    answer: Any = handler(request)
+    answer = asked(handler, request)
     if inspect.isawaitable(answer):
         work: Coroutine[Any, Any, Any] = wrap(answer) if wrap is not None else _awaited(answer)
         answer = (options.run_coroutine or asyncio.run)(work)
-    return checked(answer)
+    return checked(answer, request)
 
 
 async def _awaited(work: Awaitable[Any]) -> Any:
     return await work
 
 
-def checked(answer: Any) -> InputAnswer | None:
-    """Return what a handler returned.
+def asked(handler: InputHandler, request: InputRequest) -> Any:
+    """Call a handler; returns what it returns, which may have to be awaited."""
+    try:
+        return handler(request)
+    except StopIteration as error:  # such as of next(): no future can carry it
+        raise RuntimeError("A handler of input raised StopIteration.") from error
+
+
+def checked(answer: Any, request: InputRequest) -> InputAnswer | None:
+    """Return what a handler returned for this request, which it is held to, whoever made it.
 
     Raises:
         TypeError: It is no answer.
     """
-    if answer is None or isinstance(answer, InputAnswer):
-        return answer
+    if answer is None:
+        return None
+    if isinstance(answer, InputAnswer):
+        return InputAnswer(answer.action, answer.content, request)
     raise TypeError(
         "A handler of input returns request.accept(...), request.decline(), request.cancel() or None, "
         f"not {type(answer).__name__}."

@@ -18,7 +18,7 @@ from mcp_client_app.client.failures import root_cause
 from mcp_client_app.client.input_desk import InputDesk
 from mcp_client_app.client.inputs import is_input_required, read_requests, wire_answer, wire_responses
 from mcp_client_app.datatypes import InputAnswer, InputHandler, InputRequest, defer_input
-from mcp_client_app.exceptions import InputRequiredError, InvalidInputError, MCPClientError, ProtocolError
+from mcp_client_app.exceptions import InputRequiredError, InvalidInputError, ProtocolError
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Rounds:
                 ]
         except BaseExceptionGroup as failed:
             error = root_cause(failed)
-            if isinstance(error, MCPClientError):
+            if isinstance(error, InvalidInputError):
                 raise error from None
             raise self._required(requests, state, error) from error
         answers = [task.result() for task in tasks]
@@ -130,19 +130,15 @@ class Rounds:
         )
 
     async def _ask(self, request: InputRequest, handler: InputHandler) -> dict[str, Any] | None:
-        is_own = self._caller is not None and request.kind in self._caller.handlers
+        caller = self._caller if self._caller is not None and request.kind in self._caller.handlers else None
         try:
-            answer = await (self._caller if is_own and self._caller else self._desk).ask(handler, request)
+            answer = await (caller or self._desk).ask(handler, request)
         except InvalidInputError:
             raise
         except Exception:
             logger.exception("The handler of a request of %r for %s failed.", self._server, request.kind)
             raise
-        if answer is None:
-            return None
-        if answer.request is None:
-            answer = InputAnswer(answer.action, answer.content, request)
-        return wire_answer(answer)
+        return None if answer is None else wire_answer(answer)
 
     def _required(
         self, requests: tuple[InputRequest, ...], state: str | None, error: BaseException | None = None

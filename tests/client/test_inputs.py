@@ -30,6 +30,7 @@ from mcp_client_app.exceptions import (
     ProtocolError,
     RequestTimeoutError,
     ServerCrashedError,
+    UnknownServerError,
 )
 from tests.client.conftest import MakeManager, MakePeer
 from tests.client.linking import LINKS, http_spec, sdk_over_http
@@ -317,6 +318,41 @@ def test_a_failing_handler_leaves_the_question_open(
     assert "failed" in caplog.text
 
 
+def test_a_handler_that_fails_with_an_error_of_ours_leaves_the_question_open(
+    manage: MakeManager, asking: MakeAsking
+):
+    # Such as one of another server, which the handler asked: it says nothing of the outcome of this call.
+    def fail(request: InputRequest) -> InputAnswer:
+        raise UnknownServerError(server="another")
+
+    server = asking()
+    manager = manage(server)
+    manager.input_handlers["elicitation"] = fail
+    with pytest.raises(InputRequiredError, match="UnknownServerError") as caught:
+        manager.call_tool("srv__echo")
+    assert (caught.value.server, caught.value.request_state) == ("srv", "s1")
+    assert server.calls() == ["echo"]
+
+
+def test_a_handler_that_has_no_next_answer_ends_the_call_at_once(manage: MakeManager, asking: MakeAsking):
+    answers: Iterator[InputAnswer] = iter(())
+
+    def answer(request: InputRequest) -> InputAnswer:
+        return next(answers)
+
+    async def use() -> None:
+        with pytest.raises(InputRequiredError, match="RuntimeError"):
+            await manager.acall_tool("srv__echo", on_input={"elicitation": answer}, timeout=PATIENCE)
+
+    manager = manage(asking())
+    with pytest.raises(InputRequiredError, match="RuntimeError"):
+        manager.call_tool("srv__echo", on_input={"elicitation": answer}, timeout=PATIENCE)
+    asyncio.run(use())
+    manager.input_handlers["elicitation"] = answer
+    with pytest.raises(InputRequiredError, match="RuntimeError"):
+        manager.call_tool("srv__echo", timeout=PATIENCE)
+
+
 def test_a_handler_that_returns_no_answer_is_told(manage: MakeManager, asking: MakeAsking):
     manager = manage(asking())
     manager.input_handlers["elicitation"] = lambda request: {"name": "Ada"}  # type: ignore[assignment, return-value]
@@ -355,12 +391,36 @@ def test_sampling_and_roots_are_held_to_their_form(
     manage: MakeManager, asking: MakeAsking, step: dict[str, Any]
 ):
     manager = manage(asking({"": {"inputRequests": {"it": step}}}))
-    wrong: Callable[[InputRequest], InputAnswer] = lambda request: request.accept({"nonsense": "secret"})  # noqa: E731
+
+    def wrong(request: InputRequest) -> InputAnswer:
+        return request.accept({"nonsense": "secret"})
+
     manager.input_handlers.update({"sampling": wrong, "roots": wrong})
     with pytest.raises(InvalidInputError) as caught:
         manager.call_tool("srv__echo")
     assert caught.value.errors
     assert "secret" not in str(caught.value)
+
+
+def stranger(request: InputRequest) -> InputAnswer:
+    """Answer what nobody has asked."""
+    return InputAnswer("accept", {"name": 5, "age": "secret"}, InputRequest(server="srv", kind=request.kind))
+
+
+@pytest.mark.parametrize(
+    "handler", [stranger, lambda request: replace(stranger(request), request=None)], ids=["other", "none"]
+)
+@pytest.mark.parametrize("is_own", [False, True], ids=["manager", "call"])
+def test_an_answer_is_held_to_what_was_asked_whoever_made_it(
+    manage: MakeManager, asking: MakeAsking, handler: Callable[[InputRequest], InputAnswer], is_own: bool
+):
+    server = asking()
+    manager = manage(server)
+    manager.input_handlers["elicitation"] = accept if is_own else handler
+    with pytest.raises(InvalidInputError, match="name") as caught:
+        manager.call_tool("srv__echo", on_input={"elicitation": handler} if is_own else None)
+    assert "secret" not in str(caught.value)
+    assert server.calls() == ["echo"]
 
 
 # Nobody answers ----------------------------------------------------------------------
@@ -682,6 +742,19 @@ def test_a_deferred_kind_is_not_declared_where_nobody_can_wait(
     replies = json.loads(manager.call_tool("srv__echo", {"text": "x"}).text)
     assert replies["elicitation/create"]["code"] in (-32600, -32601)
     assert "elicitation" not in server.wait_for("initialize")["params"]["capabilities"]
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_over_a_connection_an_answer_is_held_to_what_was_asked_whoever_made_it(
+    manage: MakeManager, peer: MakePeer, link: str, caplog: pytest.LogCaptureFixture
+):
+    manager = manage(peer("srv", "server_request", mode="legacy", link=link))
+    manager.input_handlers["elicitation"] = lambda _: InputAnswer("accept", {"name": 5})
+    manager.input_handlers["sampling"] = lambda _: InputAnswer("accept", MESSAGE)
+    replies = json.loads(manager.call_tool("srv__echo", {"text": "x"}).text)
+    assert "could not be answered" in replies["elicitation/create"]["message"]
+    assert "name" in caplog.text
+    assert replies["sampling/createMessage"]["content"] == MESSAGE["content"]
 
 
 @pytest.mark.parametrize("link", LINKS)
