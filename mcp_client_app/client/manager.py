@@ -90,7 +90,8 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
     ) -> T:
         forbid_running_loop(verb)
         snapshot = self.source.current(fresh=fresh)
-        thread, pool = (engine := self._started()).thread, engine.pool
+        engine = self._started()
+        thread, pool = engine.thread, engine.pool
         try:
             return thread.run(lambda: _apply(pool, snapshot, operation), relay)
         except REFUSALS:
@@ -104,7 +105,8 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         self, operation: Operation[T], relay: EventRelay | None = None, *, fresh: bool = False
     ) -> T:
         snapshot = await self.source.acurrent(fresh=fresh)
-        thread, pool = (engine := self._started()).thread, engine.pool
+        engine = self._started()
+        thread, pool = engine.thread, engine.pool
         try:
             return await thread.arun(lambda: _apply(pool, snapshot, operation), relay)
         except REFUSALS:
