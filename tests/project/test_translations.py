@@ -42,6 +42,7 @@ def texts_in_templates() -> Iterator[str]:
 def catalogue(locale: Path) -> dict[str, str]:
     """Return what the compiled catalogue holds; a plural under its singular."""
     with (locale / "LC_MESSAGES" / "django.mo").open("rb") as file:
+        # There is no public way to all texts.
         found: dict[object, str] = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
     return {
         key[0] if isinstance(key, tuple) else str(key): text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -400,7 +399,6 @@ assert child.exitcode == 0
 
 
 @pytest.mark.usefixtures("peer")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_leaves_the_rows_of_its_parent_to_it():
     run("""
 from django.db import connections
