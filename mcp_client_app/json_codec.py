@@ -2,9 +2,9 @@
 
 orjson does the work. The standard library steps in for what orjson gets wrong or refuses:
 integers beyond 64 bits (orjson silently turns them into floats), NaN and Infinity, lone
-surrogates. What comes out of ``loads`` can be stored, sent on and shown: NaN becomes
-None, a lone surrogate, or a byte that is no UTF-8, the replacement character. NUL stays (it is legal
-JSON); ``scrub`` removes it for databases that refuse it.
+surrogates. What comes out of ``loads`` can be stored, sent on and shown: NaN, and a number that no
+float can hold, becomes None; a lone surrogate, or a byte that is no UTF-8, the replacement character.
+NUL stays (it is legal JSON); ``scrub`` removes it for databases that refuse it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import os
 import re
 from typing import Any
 
@@ -19,10 +20,18 @@ import orjson
 
 __all__ = ["canonical", "dumps", "loads", "replace_surrogates", "scrub"]
 
+_NUMBERS = bytes(
+    ord("0" if chr(code) in "0123456789+" else "e" if chr(code) in "eE" else " ") for code in range(256)
+)
+"""Makes digits, and the sign of an exponent, look alike."""
 _RUN = b"0" * 19
-_DIGITS = bytes(0x30 if 0x30 <= code <= 0x39 else 0x20 for code in range(256))
+_POWER = b"0e000"
+_HUGE = re.compile(rb"(?:\A|[\s:,\[-])\d+(?:\.\d+)?[eE]\+?\d{3}")
+"""A number with three digits of exponent, which may be more than a float holds."""
 _SLICE = 262_144
 """Bytes looked at in one step: between two, other threads can run."""
+_OVERLAP = 64
+"""Bytes that slices share: more than a number has of which no part is 19 digits."""
 _LARGE = 1_000_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -49,14 +58,14 @@ def loads(data: bytes | bytearray | memoryview) -> Any:
 
 
 def _decoded(data: bytes | bytearray | memoryview) -> Any:
-    if not _has_long_digits(data):
+    if not _has_odd_numbers(data):
         try:
             return _fast(data)
         except orjson.JSONDecodeError:
             pass  # perhaps NaN or a lone surrogate: the standard library knows
     try:
         text = bytes(data).decode("utf-8-sig", "replace")
-        value = json.loads(text, parse_constant=_constant, parse_int=_integer)
+        value = json.loads(text, parse_constant=_constant, parse_float=_float, parse_int=_integer)
         return _replace(value, _SURROGATE, "�")
     except RecursionError as error:
         raise ValueError("The JSON text is nested too deeply.") from error
@@ -88,15 +97,20 @@ def _depth_exceeds(value: Any, limit: int) -> bool:
     return False
 
 
-def _has_long_digits(data: bytes | bytearray | memoryview) -> bool:
-    """Say whether 19 digits stand in a row. A regular expression takes ten times as long."""
+def _has_odd_numbers(data: bytes | bytearray | memoryview) -> bool:
+    """Say whether there may be numbers that orjson gets wrong: 19 digits in a row, or a large exponent."""
     data = bytes(data)
     if len(data) <= _SLICE:
-        return _RUN in data.translate(_DIGITS)
+        return _slice_has_odd_numbers(data)
     return any(
-        _RUN in data[start : start + _SLICE + len(_RUN)].translate(_DIGITS)
+        _slice_has_odd_numbers(data[start : start + _SLICE + _OVERLAP])
         for start in range(0, len(data), _SLICE)
     )
+
+
+def _slice_has_odd_numbers(part: bytes) -> bool:
+    numbers = part.translate(_NUMBERS)  # a regular expression alone takes ten times as long
+    return _RUN in numbers or (_POWER in numbers and _HUGE.search(part) is not None)
 
 
 def _fast(data: bytes | bytearray | memoryview) -> Any:
@@ -104,11 +118,28 @@ def _fast(data: bytes | bytearray | memoryview) -> Any:
         return orjson.loads(data)
     # All other threads stand still meanwhile; searching a million new objects for garbage again and
     # again, which there cannot be, would make that several times as long.
+    pause = object()
+    _pauses.add(pause)
     gc.disable()
     try:
         return orjson.loads(data)
     finally:
         gc.enable()
+        _pauses.discard(pause)
+
+
+_pauses: set[object] = set()
+"""For each thread that has stopped the search for garbage, for a moment."""
+
+
+def _search_on() -> None:
+    """Go on searching in a forked child, which has not got the thread that would have done so."""
+    if _pauses:
+        _pauses.clear()
+        gc.enable()
+
+
+os.register_at_fork(after_in_child=_search_on)
 
 
 def dumps(value: Any) -> bytes:
@@ -174,6 +205,12 @@ def scrub(value: Any) -> Any:
 def _integer(digits: str) -> int | None:
     """Convert; an integer that is too long for that is as good as infinite."""
     return int(digits) if len(digits) <= _LONGEST_INTEGER else None
+
+
+def _float(text: str) -> float | None:
+    """Convert; what no float can hold would come out as infinite."""
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def _constant(_name: str) -> None:

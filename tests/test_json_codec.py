@@ -4,11 +4,14 @@ import gc
 import json
 import math
 import random
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from mcp_client_app import json_codec
+from tests.stored import ROOT
 
 
 @pytest.mark.parametrize(
@@ -46,9 +49,53 @@ def test_the_search_for_garbage_goes_on_after_a_large_text(text: bytes):
     assert gc.isenabled()
 
 
+def test_a_child_that_is_forked_meanwhile_searches_for_garbage():
+    """Another thread gets its turn when the text is decoded, and before the search goes on."""
+    code = """
+import gc, os, threading, orjson
+from mcp_client_app import json_codec
+
+decode, statuses = orjson.loads, []
+
+def fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if gc.isenabled() else 1)
+    statuses.append(os.waitpid(child, 0)[1])
+
+def interrupted(data):
+    value = decode(data)
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    return value
+
+orjson.loads = interrupted
+json_codec.loads(b"[" + b"1," * 700_000 + b"1]")
+assert statuses == [0], statuses
+assert gc.isenabled()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=ROOT)
+
+
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
 def test_what_is_no_number_becomes_none(constant: str):
     assert json_codec.loads(f'{{"a":[{constant}]}}'.encode()) == {"a": [None]}
+
+
+@pytest.mark.parametrize("padding", ["", "x" * 262_118, "x" * 262_125, "x" * 262_135])
+@pytest.mark.parametrize(
+    "number", ["1e999", "-1E+400", "12.5e0309", f"{'9' * 17}.5e+308", "9" * 400 + ".5", "1e999,NaN"]
+)
+def test_a_number_that_no_float_can_hold_becomes_none(number: str, padding: str):
+    """Others would turn it into Infinity, which databases and other parsers refuse."""
+    assert json_codec.loads(f'["{padding}",{number}]'.encode())[1] is None
+    assert json_codec.loads(number.partition(",")[0].encode()) is None
+
+
+def test_large_and_small_exponents_come_out_exactly_and_text_like_them_stays():
+    text = '{"a":[1e300,-1.5E+300,1e-999,2e+16],"b":"1e999"}'
+    assert json_codec.loads(text.encode()) == {"a": [1e300, -1.5e300, 0.0, 2e16], "b": "1e999"}
 
 
 def test_lone_surrogates_become_the_replacement_character_in_keys_too():
