@@ -227,12 +227,12 @@ class BaseDispatcher:
 
     def _receive(self, message: Any, size: int = 0) -> None:
         """Route one decoded message. Never raises: a bad message costs itself only."""
-        if self.trace is not None:
-            self.trace("<-", message)
         if is_batch(message):
             for item in message:
                 self._receive(item)
             return
+        if self.trace is not None:
+            self.trace("<-", message)
         if not isinstance(message, dict):
             self._note_noise(f"not a JSON-RPC message: {str(message)[:4000]}")
             return

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_client_app import json_codec
+from mcp_client_app.client.decoding import BIG_FRAME
 from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.framing import LineSplitter, Oversized
 from mcp_client_app.client.process import ChildProcess
@@ -38,8 +39,6 @@ logger = logging.getLogger(__name__)
 __all__ = ["ChannelEvents", "StdioChannel", "lost", "unreadable"]
 
 CHUNK = 262_144
-BIG_FRAME = 1_000_000
-"""Bytes from which a frame is decoded on a worker thread."""
 _BEFORE_JSON = b" \t\r\xef\xbb\xbf"
 """White space, and the byte order mark."""
 EDGE = 4000

@@ -227,12 +227,13 @@ class StockTransport:
 
     def _receive(self, message: Any, size: int = 0) -> None:
         """Route one decoded message. Never raises: a bad message costs itself only."""
-        if self.trace is not None:
-            self.trace("<-", message)
         if is_batch(message):
             for item in message:
                 self._receive(item)
-        elif is_answer(message):
+            return
+        if self.trace is not None:
+            self.trace("<-", message)
+        if is_answer(message):
             self._answered(message, size)
         elif (typed := typed_message(message)) is None:
             self._note_noise(f"not a JSON-RPC message: {str(message)[:4000]}")

@@ -15,6 +15,7 @@ import pytest
 from mcp_client_app.client.exchange import Exchange, recorded
 from mcp_client_app.client.leniency.notifications import KNOWN
 from mcp_client_app.client.link import Link
+from mcp_client_app.datatypes import ManagerOptions
 from tests.client.linking import LINKS, linked, outcome
 from tests.client.peers import FAULTY, PATIENCE, stdio_spec
 
@@ -121,6 +122,23 @@ async def test_answers_of_careless_writers_are_understood(kind: str, era: str):
         answer = await link.request("tools/call", {"name": "echo", "arguments": latin})
         assert answer["content"][0]["text"] == "caf�"
         assert link.diagnostics().noise_count == 0
+
+
+@pytest.mark.parametrize("kind", LINKS)
+async def test_the_messages_of_a_batch_are_traced_one_by_one_without_the_servers_state(
+    kind: str, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("DEBUG", "mcp_client_app.frames")
+    log = notice("notifications/message", {"level": "info", "data": "first"})
+    answer = GOOD.replace('"content"', '"requestState":"s3cret-state","content"')
+    spec = stdio_spec("docs", FAULTY, "--scenario=as_told")
+    async with linked(kind, spec, options=ManagerOptions(debug=True)) as link:
+        caplog.clear()
+        await tell(link, f"[{log},{answer}]")
+    came = [text for text in caplog.messages if text.startswith("docs <- ")]
+    assert len(came) == 2
+    assert '"first"' in came[0]
+    assert '"requestState":"***"' in came[1]
 
 
 WRONG: list[Any] = [None, True, -1, 1.5, "", "x", [], [1], {}, {"a": 1}]
