@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,21 @@ def test_warnings_count_as_failures(runner: Any):
     assert set(runner.BAD) == {"FAILURE", "WARNING"}
     told = runner.told({"status": "WARNING", "id": "timing", "errorMessage": "late"})
     assert told == "WARNING timing: late"
+
+
+def test_a_suite_that_hangs_is_a_failure_of_that_run_and_not_the_end_of_all(
+    runner: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    node = tmp_path / "bin" / "node"
+    node.parent.mkdir()
+    node.write_text("#!/bin/sh\nexec sleep 600\n")
+    node.chmod(0o700)
+    monkeypatch.setattr(runner, "FOLDER", tmp_path)
+    monkeypatch.setattr(runner, "SECONDS", 0.1)
+
+    outcome = runner.carry_out(runs(runner)[0], tmp_path, dict(os.environ))
+
+    assert outcome.problems == ["the suite did not end within 0.3 s"]
 
 
 def test_every_scenario_that_needs_handlers_has_steps() -> None:
