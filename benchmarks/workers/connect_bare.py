@@ -58,7 +58,9 @@ def main() -> None:
         assert server.stdout is not None
         received = b""
         while received.count(b"\n") < 2:
-            received += server.stdout.read(65536) or b""
+            if not (piece := server.stdout.read(65536)):
+                sys.exit(f"The server {target.command[0]!r} has ended without an answer.")
+            received += piece
     found = toll.times()
     closing = Toll()
     for server in servers:

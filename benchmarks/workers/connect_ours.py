@@ -19,7 +19,7 @@ def main() -> None:
     count: int = json.loads(sys.stdin.readline())["count"]
     names = [f"server-{number}" for number in range(count)]
     # The first stays: edits are followed without touching what has not changed.
-    manager.source.replace([spec_of(target, name) for name in ("first", *names)])  # type: ignore[attr-defined]
+    manager.source.replace([spec_of(target, name) for name in ("first", *names)])  # type: ignore[attr-defined]  # a StaticSource
     growth = Growth()
     with LoopWatch(manager) as watch:
         toll = Toll()

@@ -156,6 +156,16 @@ def test_a_worker_that_has_ended_is_not_waited_for():
         worker.sample(Order(1, 0.01))
 
 
+def test_a_server_that_has_ended_is_not_waited_for_by_bare_bytes():
+    # It reads what it is asked, and ends.
+    ends = (sys.executable, "-S", "-c", "import os; os.read(0, 65536)")
+    target = {"transport": "stdio", "era": "2026-07-28", "command": ends, "url": ""}
+    expected = pytest.raises(BenchmarkError, match="has ended without an answer")
+    with WorkerProcess("bare", "connect_bare", json.dumps(target)) as worker, expected:
+        worker.wait_ready()
+        worker.ask({"count": 1})
+
+
 def test_a_suite_that_breaks_off_is_told_and_leaves_a_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
