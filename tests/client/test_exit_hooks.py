@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from celery import signals
 
-from mcp_client_app.client import exit_hooks
+from mcp_client_app.client import exit_hooks, lifetimes
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +37,6 @@ def _no_others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_signal_of_celery_closes_each_once_in_order(caplog: pytest.LogCaptureFixture):
-    signals = pytest.importorskip("celery.signals")
     closed: list[str] = []
     last, first = Closing("last", closed), Closing("first", closed, ValueError("no"))
     exit_hooks.register(last.close, priority=exit_hooks.AFTER_MANAGERS)
@@ -47,6 +47,34 @@ def test_a_signal_of_celery_closes_each_once_in_order(caplog: pytest.LogCaptureF
 
     assert closed == ["first", "last"]
     assert "could not be closed" in caplog.text
+
+
+class Dying:
+    """Something that lives as long as its process."""
+
+    def __init__(self) -> None:
+        self.has_died = False
+
+    def forget(self) -> None:
+        """There was no fork."""
+
+    def close_at_exit(self) -> None:
+        self.has_died = True
+        raise ZeroDivisionError
+
+
+def test_one_that_cannot_be_closed_keeps_no_other_from_its_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(lifetimes, "_alive", set())
+    several = [Dying(), Dying()]
+    for each in several:
+        lifetimes.watch(each)
+
+    lifetimes._close_all()
+
+    assert all(each.has_died for each in several)
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_what_nobody_keeps_is_forgotten():
