@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from benchmarks.environments import python_of
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Figures, Key
-from benchmarks.servers.fast import fast_server, listening
+from benchmarks.servers.fast import fast_server
 from benchmarks.suites.options import Options, rotated, say
+from benchmarks.suites.serving import serving
 from benchmarks.variants import LEGACY, LEVELS, MODERN, Variant
 from benchmarks.worker_process import WorkerProcess
 from benchmarks.workers.protocol import Order, Sample, Target
@@ -65,10 +66,7 @@ def run(options: Options, figures: Figures) -> None:
         if not options.wants(case.name) or (options.quick and case.server == "sdk"):
             continue
         with contextlib.ExitStack() as stack:
-            if case.transport == "stdio":
-                target = Target("stdio", case.era, case.command)
-            else:
-                target = Target("http", case.era, url=stack.enter_context(listening(case.command)))
+            target = serving(case.command, case.transport, stack, era=case.era)
             crew = _start(case, target, options.variants, figures.notes, stack)
             _measure(case, crew, options, figures)
 

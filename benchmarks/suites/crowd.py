@@ -7,11 +7,11 @@ import json
 from dataclasses import asdict
 
 from benchmarks.figures import Figures, Key
-from benchmarks.servers.fast import fast_server, listening
+from benchmarks.servers.fast import fast_server
 from benchmarks.suites.options import Options, rotated, say
-from benchmarks.variants import MODERN
+from benchmarks.suites.serving import serving
 from benchmarks.worker_process import WorkerProcess
-from benchmarks.workers.protocol import Order, Target
+from benchmarks.workers.protocol import Order
 
 __all__ = ["CROWD", "ONE", "SUITE", "run"]
 
@@ -32,10 +32,7 @@ def run(options: Options, figures: Figures) -> None:
             for name, (servers, tools) in SIZES.items():
                 say(f"{SUITE}: {transport}: starting {name}")
                 command = fast_server().over(transport, tools=tools)
-                if transport == "stdio":
-                    target = Target("stdio", MODERN, command)
-                else:
-                    target = Target("http", MODERN, url=stack.enter_context(listening(command)))
+                target = serving(command, transport, stack)
                 worker = WorkerProcess(name, "crowd", json.dumps(asdict(target)), str(servers))
                 crew.append((name, stack.enter_context(worker)))
                 worker.wait_ready()

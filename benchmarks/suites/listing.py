@@ -7,11 +7,11 @@ import json
 from dataclasses import asdict
 
 from benchmarks.figures import Figures, Key
-from benchmarks.servers.fast import fast_server, listening
+from benchmarks.servers.fast import fast_server
 from benchmarks.suites.options import Options, rotated, say
-from benchmarks.variants import BASELINE, MODERN
+from benchmarks.suites.serving import serving
+from benchmarks.variants import BASELINE
 from benchmarks.worker_process import WorkerProcess
-from benchmarks.workers.protocol import Target
 
 __all__ = ["CACHED", "CASES", "DUMPS", "OURS", "SUITE", "run"]
 
@@ -35,10 +35,7 @@ def run(options: Options, figures: Figures) -> None:
         for count in COUNTS:
             with contextlib.ExitStack() as stack:
                 command = fast_server().over(transport, tools=count, page=page)
-                if transport == "stdio":
-                    target = Target("stdio", MODERN, command)
-                else:
-                    target = Target("http", MODERN, url=stack.enter_context(listening(command)))
+                target = serving(command, transport, stack)
                 crew = []
                 for variant in (BASELINE, OURS):
                     worker = WorkerProcess(variant, f"listing_{variant}", json.dumps(asdict(target)))

@@ -7,11 +7,11 @@ import json
 from dataclasses import asdict
 
 from benchmarks.figures import Figures, Key
-from benchmarks.servers.fast import fast_server, listening
+from benchmarks.servers.fast import fast_server
 from benchmarks.suites.options import Options, rotated, say
-from benchmarks.variants import BASELINE, MODERN
+from benchmarks.suites.serving import serving
+from benchmarks.variants import BASELINE
 from benchmarks.worker_process import WorkerProcess
-from benchmarks.workers.protocol import Target
 
 __all__ = ["OURS", "SUITE", "run"]
 
@@ -30,8 +30,10 @@ def run(options: Options, figures: Figures) -> None:
         with contextlib.ExitStack() as stack:
             crew = []
             for variant in (BASELINE, OURS):
-                targets = [_target(transport, stack) for _ in range(2)]
-                worker = WorkerProcess(variant, f"results_{variant}", *targets)
+                # Two servers, so that one does not wait for the other.
+                targets = [serving(fast_server().over(transport), transport, stack) for _ in range(2)]
+                arguments = (json.dumps(asdict(target)) for target in targets)
+                worker = WorkerProcess(variant, f"results_{variant}", *arguments)
                 crew.append((variant, stack.enter_context(worker)))
                 worker.wait_ready()
             for size in MEGABYTES[:2] if options.quick else MEGABYTES:
@@ -41,11 +43,3 @@ def run(options: Options, figures: Figures) -> None:
                     for variant, worker in rotated(crew, number):
                         for metric, value in worker.ask({"bytes": size * 1_000_000})["found"].items():
                             figures.add(Key(SUITE, transport, variant, f"{metric}@{size}MB"), number, value)
-
-
-def _target(transport: str, stack: contextlib.ExitStack) -> str:
-    """Start a server of its own, so that one does not wait for the other."""
-    command = fast_server().over(transport)
-    if transport == "stdio":
-        return json.dumps(asdict(Target("stdio", MODERN, command)))
-    return json.dumps(asdict(Target("http", MODERN, url=stack.enter_context(listening(command)))))
