@@ -18,7 +18,15 @@ from mcp_client_app.client.failures import root_cause
 from mcp_client_app.client.input_desk import InputDesk
 from mcp_client_app.client.inputs import is_input_required, read_requests, wire_answer, wire_responses
 from mcp_client_app.datatypes import InputAnswer, InputHandler, InputRequest, defer_input
-from mcp_client_app.exceptions import InputRequiredError, InvalidInputError, ProtocolError
+from mcp_client_app.exceptions import (
+    ConfigurationError,
+    ConnectionLostError,
+    InputRequiredError,
+    InvalidInputError,
+    NotConnectedError,
+    ProtocolError,
+    UnknownServerError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -92,9 +100,21 @@ class Rounds:
             InputRequiredError: Nobody answers.
             InvalidInputError: An answer does not fit.
             ProtocolError: The server asks without end, or in a form that nobody knows.
+            ConnectionLostError: The server was taken away meanwhile.
+            MCPClientError: As ``send``.
         """
         for _ in range(MOST):
-            result = await send(await self._replies(result))
+            replies = await self._replies(result)
+            try:
+                result = await send(replies)
+            except (ConfigurationError, NotConnectedError, UnknownServerError) as error:
+                # A refusal would mean that nothing was sent, and the call be begun anew: a round has run.
+                raise ConnectionLostError(
+                    f"The server {self._server!r} asked for input and was gone before it got the answers: "
+                    f"{error}",
+                    server=self._server,
+                    sent=True,
+                ) from error
             if not is_input_required(result):
                 return
         raise ProtocolError(

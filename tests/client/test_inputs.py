@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mcp_client_app.client.input_desk import PLACES
+from mcp_client_app.client.sources import StaticSource
 from mcp_client_app.datatypes import (
     InputAnswer,
     InputRequest,
@@ -25,6 +26,7 @@ from mcp_client_app.datatypes import (
 )
 from mcp_client_app.exceptions import (
     ConfigurationError,
+    ConnectionLostError,
     InputRequiredError,
     InvalidInputError,
     ProtocolError,
@@ -498,6 +500,24 @@ def test_each_round_is_a_request_of_its_own_and_is_not_repeated(manage: MakeMana
     with pytest.raises(ServerCrashedError):
         manager.call_tool("srv__echo", request_state="s1")
     assert server.calls() == ["echo"] * 3
+
+
+def test_a_call_of_which_a_round_has_run_is_not_begun_anew(manage: MakeManager, asking: MakeAsking):
+    server = asking()
+    manager = manage(server)
+    source = manager.source
+    assert isinstance(source, StaticSource)
+
+    def answer(request: InputRequest) -> InputAnswer:
+        source.replace([])
+        assert manager.listing("tools", wait=0).items == ()  # from here on the manager knows no such server
+        source.replace([server.spec])
+        return request.accept()
+
+    with pytest.raises(ConnectionLostError, match="before it got the answers") as caught:
+        manager.call_tool("srv__echo", on_input={"elicitation": answer})
+    assert caught.value.details()["outcome"] == "unknown"
+    assert server.calls() == ["echo"]
 
 
 # Handlers of a call ------------------------------------------------------------------
