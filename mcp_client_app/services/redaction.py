@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -25,21 +26,26 @@ def redacted(value: Any, spec: ServerSpec | None) -> Any:
 
     Values under keys that sound like secrets are masked, and so is the server's environment
     and the like wherever it shows up. What is longer than ``MCP_CLIENT_AUDIT_PAYLOAD_SIZE``
-    characters as JSON becomes ``{"cut": ..., "size": ...}``.
+    characters as JSON, or nested too deeply to be read back, becomes ``{"cut": ..., "size": ...}``;
+    of what has no JSON form, and so was not sent, nothing is kept.
     """
-    clean = json_codec.scrub(_masked(value, Redactor(spec) if spec is not None else str))
     limit = app_settings.AUDIT_PAYLOAD_SIZE
-    text = json_codec.dumps(clean).decode()
+    try:
+        clean = json_codec.scrub(_masked(value, Redactor(spec) if spec is not None else str))
+        text = json_codec.dumps(clean).decode()
+    except (TypeError, RecursionError):
+        return {"cut": "", "size": 0}
     if len(text) <= limit:
-        # Decoded again: tuples and other things of Python have become what the database will return.
-        return json_codec.loads(text.encode())
+        with contextlib.suppress(ValueError):
+            # Decoded again: tuples and other things of Python have become what the database will return.
+            return json_codec.loads(text.encode())
     return {"cut": text[:limit], "size": len(text)}
 
 
 def _masked(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: MASK if _SENSITIVE.search(str(key)) and item else _masked(item, redact)
+            redact(str(key)): MASK if _SENSITIVE.search(str(key)) and item else _masked(item, redact)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
@@ -227,13 +228,14 @@ def test_payloads_are_kept_only_if_the_settings_say_so(settings):
 
 def test_kept_payloads_are_masked(settings, add_mcp_server):
     settings.MCP_CLIENT_AUDIT_PAYLOADS = True
-    add_mcp_server("peer", {**peer_entry(), "env": {"GREETING": "a-secret-greeting"}})
+    add_mcp_server("peer", {**peer_entry(), "env": {"GREETING": "planted-greeting"}})
 
-    services.call_tool("peer__env", {"password": "hunter2", "deep": [{"api_key": "k3y", "note": "kept"}]})
+    deep = [{"api_key": "k3y", "note": "kept", "planted-greeting": 1}]
+    services.call_tool("peer__env", {"password": "hunter2", "deep": deep})
 
     row = only_row()
-    assert row.arguments == {"password": "***", "deep": [{"api_key": "***", "note": "kept"}]}
-    assert "a-secret-greeting" not in json.dumps(row.result)
+    assert row.arguments == {"password": "***", "deep": [{"api_key": "***", "note": "kept", "***": 1}]}
+    assert "planted-greeting" not in json.dumps(row.result)
 
 
 def test_kept_payloads_are_cut(settings):
@@ -246,6 +248,41 @@ def test_kept_payloads_are_cut(settings):
     kept = only_row().result
     assert kept is not None
     assert set(kept) == {"cut", "size"}
+
+
+def test_no_arguments_are_too_deep_for_a_row(settings):
+    settings.MCP_CLIENT_AUDIT_PAYLOADS = True
+
+    for more in ({}, {"password": "hunter2"}):
+        with contextlib.suppress(InvalidArgumentsError):  # it depends on the transport
+            services.call_tool("shop__echo", {"text": "hi", "more": nested(300), **more})
+
+    plain, masked = ToolCall.objects.order_by("pk").values_list("arguments", flat=True)
+    text = '{"text":"hi","more":' + "[" * 300 + "1" + "]" * 300
+    end = ',"password":"***"}'
+    assert plain == {"cut": text + "}", "size": len(text) + 1}
+    assert masked == {"cut": text + end, "size": len(text + end)}
+
+
+@pytest.mark.parametrize("value", [{1, 2}, b"bytes", object()])
+def test_arguments_that_are_no_json_are_refused_with_a_row(settings, value):
+    settings.MCP_CLIENT_AUDIT_PAYLOADS = True
+    circular: list[object] = [value]
+    circular.append(circular)
+
+    for wrong in (value, circular, nested(5000)):
+        with pytest.raises(InvalidArgumentsError):
+            services.call_tool("shop__echo", {"text": "hi", "more": wrong})
+
+    rows = list(ToolCall.objects.values_list("code", "arguments"))
+    assert rows == [("invalid_arguments", {"cut": "", "size": 0})] * 3
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 def test_characters_that_databases_refuse_are_replaced(settings):
