@@ -69,7 +69,8 @@ def _fit(block: Block, room: int) -> Block:
     inner = block.get("resource")
     if isinstance(inner, Mapping) and "text" in inner:
         fitted = _fit({"type": "text", "text": inner["text"]}, room)
-        return {**block, "resource": {**inner, "text": fitted["text"]}}
+        only_text = {name: value for name, value in inner.items() if name != "blob"}  # some send both
+        return {**block, "resource": {**only_text, "text": fitted["text"]}}
     kind = block.get("mimeType") or (inner.get("mimeType") if isinstance(inner, Mapping) else None)
     return {"type": "text", "text": f"[left out: {kind or block.get('type')} of {size} bytes]"}
 
@@ -79,7 +80,7 @@ def _size(block: Block) -> int:
     inner = block.get("resource")
     if isinstance(inner, Mapping):
         parts = [inner.get("text"), inner.get("blob")]
-    elif "text" in block or "data" in block:
+    elif block.get("type") != "resource_link":
         parts = [block.get("text"), block.get("data")]
     else:  # a link, whose description may be anything
         parts = list(block.values())

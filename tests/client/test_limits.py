@@ -66,6 +66,14 @@ def test_embedded_text_is_cut_within_its_resource():
     assert block["resource"]["text"] == "0123456789"  # type: ignore[index]
 
 
+def test_of_a_resource_with_text_and_a_blob_the_text_is_kept():
+    block = {"type": "resource", "resource": {"uri": "a://b", "text": "short", "blob": "A" * 100}}
+    content, _, cut = cut_content((block,), None, 50, server="srv")
+    assert content == ({"type": "resource", "resource": {"uri": "a://b", "text": "short"}},)
+    assert cut
+    assert cut_content((block,), None, 200, server="srv") == ((block,), None, False)
+
+
 def test_structure_over_the_limit_is_left_out_beside_content_and_refused_alone():
     structured = {"a": "x" * 100}
     assert cut_content((text("a"),), structured, 50, server="srv") == ((text("a"),), None, True)
@@ -74,8 +82,9 @@ def test_structure_over_the_limit_is_left_out_beside_content_and_refused_alone()
     assert (caught.value.limit, caught.value.size) == (50, 108)
 
 
-def test_a_link_whose_description_is_over_the_limit_is_left_out():
-    link = {"type": "resource_link", "uri": "a://b", "name": "n", "description": "d" * 100}
+@pytest.mark.parametrize("more", [{}, {"text": "no field of a link"}], ids=["sound", "odd"])
+def test_a_link_whose_description_is_over_the_limit_is_left_out(more: dict[str, str]):
+    link = {"type": "resource_link", "uri": "a://b", "name": "n", "description": "d" * 100, **more}
     content, _, cut = cut_content((link,), None, 50, server="srv")
     assert cut
     assert content[0]["text"].startswith("[left out: resource_link of ")
