@@ -135,7 +135,7 @@ def outcomes(wanted: list[Run], verbose: bool) -> Iterator[tuple[Run, Outcome]]:
         migrated = migrate(site, environment)
         for run in wanted:
             for _ in range(TIMED.get(run.scenario, 1)):
-                shutil.copy(migrated, site / "site.sqlite3")
+                renew(site, migrated)
                 outcome = carry_out(run, site, environment)
                 if not outcome.problems:
                     break
@@ -154,6 +154,13 @@ def migrate(site: Path, environment: dict[str, str]) -> Path:
     settings = {"DJANGO_SETTINGS_MODULE": "tests.conformance.settings"}
     subprocess.run(command, cwd=ROOT, env={**environment, **settings}, check=True)
     return (site / "site.sqlite3").rename(site / "migrated.sqlite3")
+
+
+def renew(site: Path, migrated: Path) -> None:
+    """Put a fresh database in place; what a killed client leaves of its journal would be played into it."""
+    for old in site.glob("site.sqlite3*"):
+        old.unlink()
+    shutil.copy(migrated, site / "site.sqlite3")
 
 
 def carry_out(run: Run, site: Path, environment: dict[str, str]) -> Outcome:

@@ -124,6 +124,16 @@ def test_a_suite_that_hangs_is_a_failure_of_that_run_and_not_the_end_of_all(
     assert outcome.problems == ["the suite did not end within 0.3 s"]
 
 
+def test_each_run_has_a_database_without_what_the_one_before_left(runner: Any, tmp_path: Path):
+    for name in ("migrated.sqlite3", "site.sqlite3", "site.sqlite3-wal", "site.sqlite3-shm"):
+        (tmp_path / name).write_text(name)
+
+    runner.renew(tmp_path, tmp_path / "migrated.sqlite3")
+
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == dict.fromkeys(("migrated.sqlite3", "site.sqlite3"), "migrated.sqlite3")
+
+
 def test_every_scenario_that_needs_handlers_has_steps() -> None:
     from tests.conformance import client
 
