@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["canonical", "dumps", "loads", "replace_surrogates", "scrub"]
+__all__ = ["DEEPEST", "canonical", "dumps", "is_too_deep", "loads", "replace_surrogates", "scrub"]
 
 _NUMBERS = bytes(
     ord("0" if chr(code) in "0123456789+" else "e" if chr(code) in "eE" else " ") for code in range(256)
@@ -52,7 +52,7 @@ def loads(data: bytes | bytearray | memoryview) -> Any:
     # Only text of some length can be deep.
     if len(data) > 2 * DEEPEST:
         text = bytes(data)
-        if text.count(b"[") + text.count(b"{") > DEEPEST and _is_too_deep(value):
+        if text.count(b"[") + text.count(b"{") > DEEPEST and is_too_deep(value):
             raise ValueError("The JSON text is nested too deeply.")
     return value
 
@@ -71,8 +71,9 @@ def _decoded(data: bytes | bytearray | memoryview) -> Any:
         raise ValueError("The JSON text is nested too deeply.") from error
 
 
-def _is_too_deep(value: Any) -> bool:
-    """Say whether the value is nested beyond ``DEEPEST``: orjson stops at a depth of its own."""
+def is_too_deep(value: Any) -> bool:
+    """Say whether a value is nested beyond ``DEEPEST``."""
+    # orjson stops at a depth of its own.
     for _ in range(_ORJSON_DEEPEST - DEEPEST):
         value = [value]
     try:

@@ -19,15 +19,22 @@ __all__ = ["ScrubbingJSONParser", "require_acceptable_size"]
 
 
 class ScrubbingJSONParser(JSONParser):
-    """JSON as REST framework reads it; lone surrogates, which no database takes, are replaced."""
+    """JSON as REST framework reads it; lone surrogates, which no database takes, are replaced.
+
+    As deep as ours may be, and no deeper: it comes back in answers, and these are kept.
+    """
 
     def parse(
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
+        refusal = ParseError("The JSON text is nested too deeply.")
         try:
-            return json_codec.replace_surrogates(super().parse(stream, media_type, parser_context))
+            value = super().parse(stream, media_type, parser_context)
         except RecursionError as error:
-            raise ParseError("The JSON text is nested too deeply.") from error
+            raise refusal from error
+        if json_codec.is_too_deep(value):
+            raise refusal
+        return json_codec.replace_surrogates(value)
 
 
 def require_acceptable_size(request: Request) -> None:

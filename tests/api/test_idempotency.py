@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import json
 import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connections
 from django.utils import timezone
 
-from mcp_client_app import services
+from mcp_client_app import json_codec, services
 from mcp_client_app.models import CallReceipt, ToolCall
 from tests.api.conftest import Api
 from tests.stored import run_process, stored
@@ -129,6 +131,23 @@ def test_a_call_that_may_have_run_is_not_run_again(api, tmp_path):
     assert (first.status_code, first.data["outcome"]) == (503, "unknown")
     assert (second.status_code, second.data) == (503, first.data)
     assert lines(tmp_path / "out") == ["x"]
+
+
+def test_a_deep_answer_is_repeated_and_what_is_too_deep_is_refused(api):
+    """Refused arguments are part of the answer."""
+    stored("peer")
+
+    def sent(depth: int) -> Any:
+        arguments = {"a": 1, "more": json.loads("[" * depth + "]" * depth)}
+        return api.call("peer__add", arguments, idempotency_key="one")
+
+    deep = json_codec.DEEPEST - 2
+    first, again, deeper = sent(deep), sent(deep), sent(deep + 1)
+
+    assert (first.status_code, first.data["code"]) == (400, "invalid_arguments")
+    assert (again.status_code, again.json()) == (400, first.json())
+    assert again["Idempotent-Replayed"] == "true"
+    assert (deeper.status_code, deeper.data["code"]) == (400, "parse_error")
 
 
 def test_a_call_that_never_ran_may_be_repeated_with_its_key(api, tmp_path):
