@@ -28,8 +28,6 @@ class Exchange:
     """What was mended in the result, in words."""
     declared: frozenset[str] = frozenset()
     """The kinds of input that the server may ask for in this call, beyond what the connection declares."""
-    write_blocked: bool = False
-    """The server does not read its input: the request is still waiting to be written."""
     withdrawn: bool = False
     """Whoever made the request has been told its end: nothing more of it may go out."""
 

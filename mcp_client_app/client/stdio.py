@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp.shared.dispatcher import CallOptions
 
-from mcp_client_app.client.dispatch import BaseDispatcher, Pending
+from mcp_client_app.client.dispatch import LISTEN, BaseDispatcher, Pending
 from mcp_client_app.client.framing import Oversized
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.process import ChildProcess
@@ -55,13 +55,12 @@ class StdioDispatcher(BaseDispatcher):
         self.channel.write(message, pending.exchange, gather=len(self._pending) > 1)
 
     def _give_up(self, pending: Pending, opts: CallOptions, reason: str) -> None:
-        writer = self.channel.writer
-        if writer.holds(pending.exchange):
-            writer.withdraw(pending.exchange)
-            others = [item for item in self._pending.values() if item is not pending]
-            if writer.is_blocked and all(writer.holds(item.exchange) for item in others):
-                # Nobody waits for an answer that could still come: start afresh rather than stay stuck.
-                self.channel.detach("it does not read its input.")
+        others = [
+            item.exchange
+            for item in self._pending.values()
+            if item is not pending and item.method != LISTEN  # which waits for no answer
+        ]
+        self.channel.give_up(pending.exchange, others)
         super()._give_up(pending, opts, reason)
 
     async def _send_message(self, message: dict[str, Any], opts: CallOptions) -> None:

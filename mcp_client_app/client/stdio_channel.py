@@ -16,7 +16,7 @@ import select
 import sys
 import termios
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,7 @@ MOST_ASIDE = 10_000
 """Messages that wait to be written although nobody waits for them."""
 STDERR_LINE = 16_384
 """Bytes of one line of standard error; the rest of the line is left out."""
+NOT_READ = "it does not read its input."
 LAST_CHUNKS = 64
 """Reads of what a dead server has left in its pipe; a pipe holds a megabyte at most, by default."""
 LAST_WORDS = 0.5
@@ -136,7 +137,20 @@ class StdioChannel:
         if frame is not None:
             frame.aside = True
             if self.writer.asides() > MOST_ASIDE:
-                self.detach("it does not read its input.")
+                self.detach(NOT_READ)
+
+    def give_up(self, exchange: Exchange, others: Collection[Exchange]) -> None:
+        """Take back what the pipe has not taken of a request; ``others`` still wait for their answers.
+
+        If these wait to be written, too, no answer can come any more: better start afresh than stay stuck.
+        """
+        writer = self.writer
+        if not writer.holds(exchange):
+            return
+        is_stuck = writer.is_blocked and all(map(writer.holds, others))
+        writer.withdraw(exchange)
+        if is_stuck:
+            self.detach(NOT_READ)
 
     def _unread_input(self) -> None:
         # The reading side is closed. Its end of standard output tells why in a moment.

@@ -15,7 +15,7 @@ from mcp_client_app.client.redaction import Redactor
 from mcp_client_app.client.rpc_messages import broken_answer_id, skipped_id
 from mcp_client_app.client.stdio_channel import ChannelEvents, StdioChannel, unreadable
 from mcp_client_app.client.stdio_writer import Frame
-from mcp_client_app.client.stock_transport import OpenRequest, StockTransport, dumped
+from mcp_client_app.client.stock_transport import LISTEN, OpenRequest, StockTransport, dumped
 from mcp_client_app.exceptions import ResultTooLargeError, TransportError
 
 __all__ = ["StdioTransport"]
@@ -60,17 +60,16 @@ class StdioTransport(StockTransport):
             await self._until_written(frame, request)
 
     async def _until_written(self, frame: Frame, request: OpenRequest) -> None:
-        request.exchange.write_blocked = True
         try:
             await asyncio.wait({frame.written})  # cancelled when the link goes down
         except asyncio.CancelledError:
-            self.channel.writer.withdraw(request.exchange)
-            others = [item for item in self._open.values() if item is not request]
-            if all(item.exchange.write_blocked for item in others):
-                # Nobody waits for an answer that could still come: start afresh rather than stay stuck.
-                self.channel.detach("it does not read its input.")
+            others = [
+                item.exchange
+                for item in self._open.values()
+                if item is not request and item.method != LISTEN  # which waits for no answer
+            ]
+            self.channel.give_up(request.exchange, others)
             raise
-        request.exchange.write_blocked = False
 
     async def _cancel(self, item: SessionMessage, request: OpenRequest | None) -> None:
         # Only what the server has seen a part of can be cancelled.

@@ -11,10 +11,11 @@ import pytest
 
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.stock_transport import MOST_WAITING, StockTransport
-from mcp_client_app.exceptions import ConnectionLostError
+from mcp_client_app.datatypes import ConnectionState
+from mcp_client_app.exceptions import ConnectionLostError, RequestTimeoutError
 from tests.client.conftest import MakeManager, MakePeer
 from tests.client.linking import LINKS
-from tests.client.peers import Recorder
+from tests.client.peers import PATIENCE, Recorder
 from tests.servers import payloads
 
 ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
@@ -100,6 +101,34 @@ def test_a_server_that_asks_without_end_and_reads_no_answer_is_given_up(
     with pytest.raises(ConnectionLostError, match="does not read its input"):
         manager.call_tool("srv__echo", {"lines": [[ping, 15_000]]})
     assert manager.call_tool("srv__echo", {"text": "anew"}).text == "anew"
+    assert len(server.pids) == 2
+
+
+@ERAS
+@KINDS
+def test_a_server_that_has_stopped_reading_is_started_anew_when_its_pipe_is_full(
+    manage: MakeManager, peer: MakePeer, recorder: Recorder, kind: str, modern: bool
+):
+    # P16. A request of nearly a page fits in whole or not at all; that a call was given up fits in beside it.
+    server = peer(
+        "srv",
+        "stop_reading=3",
+        once=True,
+        modern=modern,
+        mode="auto" if modern else "legacy",
+        call_timeout=0.05,
+    )
+    manager = manage(server, default_link=kind, observers=[recorder])
+    manager.connect("srv")
+    server.wait_for("subscriptions/listen" if modern else "tools/list")
+    outcome = ""
+    while outcome != "not_sent":
+        with pytest.raises(RequestTimeoutError) as caught:
+            manager.call_tool("srv__echo", {"text": "x" * 3500})
+        outcome = caught.value.details()["outcome"]
+    lost = recorder.wait_for_state("srv", ConnectionState.LOST)
+    assert "does not read its input" in lost.reason
+    assert manager.call_tool("srv__echo", {"text": "anew"}, timeout=PATIENCE).text == "anew"
     assert len(server.pids) == 2
 
 
