@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from mcp_types import METHOD_NOT_FOUND
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
 
 from mcp_client_app import json_codec
 from mcp_client_app.exceptions import (
@@ -80,21 +80,25 @@ class Refusal:
             return message
         return None
 
-    @property
-    def asks_for_handshake(self) -> bool:
-        """Whether the server does not know us: another one than we have been connected to."""
-        text = self._text[:1000]
-        return self.status == 400 and bool(_NO_SUCH_SESSION.search(text) or _NO_SUCH_VERSION.search(text))
+    def asks_for_handshake(self, request_id: object = None) -> bool:
+        """Say whether the server does not know us: another one than we have been connected to."""
+        if self.status != 400:
+            return False
+        return self.ends_session(request_id) or _NO_SUCH_VERSION.search(self._text[:1000]) is not None
 
     def ends_session(self, request_id: object = None) -> bool:
         """Say whether this means, to a request that named a session, that the session is gone."""
         if self.status == 400:
-            return _NO_SUCH_SESSION.search(self._text[:1000]) is not None
-        if self.status not in (404, 410):
-            return False
+            is_about_params = self._answers(request_id, INVALID_PARAMS)
+            return not is_about_params and _NO_SUCH_SESSION.search(self._text[:1000]) is not None
+        return self.status in (404, 410) and not self._answers(request_id, METHOD_NOT_FOUND)
+
+    def _answers(self, request_id: object, code: int) -> bool:
+        """Say whether the body is this very error of this very request."""
         message = self.rpc_error
-        answers = message is not None and request_id is not None and message.get("id") == request_id
-        return not (answers and message is not None and message["error"].get("code") == METHOD_NOT_FOUND)
+        if message is None or request_id is None:
+            return False
+        return bool(message.get("id") == request_id and message["error"].get("code") == code)
 
     @property
     def _text(self) -> str:

@@ -82,7 +82,7 @@ class HttpSession:
             return False
         if self.session_id is not None:
             return refusal.ends_session(request_id)
-        return refusal.asks_for_handshake
+        return refusal.asks_for_handshake(request_id)
 
     def redact(self, text: str) -> str:
         """Take the session id out of a text."""

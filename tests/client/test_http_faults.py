@@ -120,6 +120,7 @@ def test_a_session_that_is_gone_is_recognised(refusal: Refusal) -> None:
         Refusal(404, body=rpc_error(-32601, "Method not found", 5)),
         Refusal(400),
         Refusal(400, body=rpc_error(-32602, "Unknown tool: session_report")),
+        Refusal(400, body=rpc_error(-32602, "Invalid arguments: the session key was not found", 5)),
         Refusal(400, body=rpc_error(-32603, "The database is not initialized")),
         Refusal(400, body=rpc_error(-32600, "Bad Request: Unsupported protocol version")),
         Refusal(500, body=rpc_error(-32600, "Session not found")),
@@ -128,6 +129,13 @@ def test_a_session_that_is_gone_is_recognised(refusal: Refusal) -> None:
 )
 def test_other_refusals_leave_the_session_alone(refusal: Refusal) -> None:
     assert not refusal.ends_session(request_id=5)
+
+
+def test_wrong_arguments_are_no_sign_of_another_server() -> None:
+    wrong = Refusal(400, body=rpc_error(-32602, "Missing session argument", 5))
+    assert not wrong.asks_for_handshake(request_id=5)
+    assert wrong.asks_for_handshake(request_id=6)
+    assert Refusal(400, body=rpc_error(-32602, "Unsupported protocol version", 5)).asks_for_handshake(5)
 
 
 def test_retry_after_may_be_seconds_or_a_date() -> None:
