@@ -25,11 +25,19 @@ class Redactor:
     def __init__(self, spec: ServerSpec) -> None:
         secrets = {value for value in _secrets(spec) if len(value) >= SHORTEST}
         longest_first = sorted(secrets, key=len, reverse=True)
+        self._secrets = longest_first
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if secrets else None
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
         return text if self._pattern is None else self._pattern.sub("***", text)
+
+    def beginning(self, text: str) -> str:
+        """Return a text that was cut at its end: without secrets, and without one that the cut has halved."""
+        text = self(text)
+        halves = (secret[:size] for secret in self._secrets for size in range(len(secret) - 1, 0, -1))
+        half = max((half for half in halves if text.endswith(half)), key=len, default="")
+        return text[: len(text) - len(half)] + ("***" if half else "")
 
 
 def redacted_value(value: Any, redact: Callable[[str], str]) -> Any:

@@ -264,8 +264,11 @@ class StdioChannel:
             self._stderr_done.set_result(None)
 
     def _stderr_line(self, line: bytes | Oversized) -> None:
-        data = line.edges[:STDERR_LINE] if isinstance(line, Oversized) else line
-        text = self._redact(data.decode("utf-8", "replace")).rstrip()
+        if isinstance(line, Oversized):
+            head = line.edges.partition(b"\n")[0]
+            text = f"{self._redact.beginning(head.decode('utf-8', 'ignore'))}... ({line.size} bytes)"
+        else:
+            text = self._redact(line.decode("utf-8", "replace")).rstrip()
         if not text.strip():
             return
         self.stderr_tail.append(text)

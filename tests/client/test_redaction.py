@@ -23,6 +23,13 @@ def test_a_secret_within_another_one_leaves_nothing_of_the_longer_one():
     assert redact("it is secret-and-more") == "it is ***"
 
 
+def test_of_a_text_that_was_cut_not_even_half_a_secret_is_left():
+    redact = stdio(API_KEY="hunter2hunter2")
+    assert redact.beginning("whole hunter2hunter2 and a half: hunter2hun") == "whole *** and a half: ***"
+    assert redact.beginning("nothing of it") == "nothing of it"
+    assert stdio().beginning("no secrets at all") == "no secrets at all"
+
+
 def test_short_values_are_left_for_they_would_mask_ordinary_text():
     assert stdio(FLAG="1", MODE="true")("1 is true") == "1 is true"
 

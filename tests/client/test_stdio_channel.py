@@ -108,6 +108,16 @@ async def test_a_very_long_line_of_standard_error_is_cut():
         assert list(found.stderr_tail) == heard.stderr
 
 
+async def test_a_secret_is_not_halved_where_a_long_line_of_standard_error_is_cut():
+    # What is kept are 4096 bytes: the cut goes through the secret, at either end.
+    code = "sys.stderr.write('x' * 4090 + KEY + 'y' * 100_000 + KEY + 'z' * 4090 + '\\n')"
+    code = "KEY = os.environ['KEY']; " + code
+    async with channel(code, KEY="hunter2hunter2") as (_, heard):
+        await heard.down
+        [line] = heard.stderr
+        assert line == "x" * 4090 + "***... (108208 bytes)"
+
+
 async def test_the_last_words_and_the_last_messages_of_a_dying_server_are_heard():
     code = "print('{\"a\":' + '1' * 5 + '}'); sys.stdout.flush(); sys.stderr.write('no newline'); sys.exit(4)"
     async with channel(code) as (_, heard):
