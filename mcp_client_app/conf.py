@@ -146,6 +146,19 @@ class AppSettings:
     AUDIT_PAYLOAD_SIZE: Count = 10_000
     """Characters kept of arguments and of a result."""
 
+    AGENT_TIME_LIMIT: Seconds = 300.0
+    """Seconds of an agent's run, without the time that it waits for people; 0 = no limit."""
+    APPROVAL_LIFETIME: Seconds = 86_400.0
+    """Seconds for which a call waits for its approval, and an approval may then be used."""
+    RUN_BACKEND: str = "thread"
+    """Where background runs execute: ``thread`` (in this process) or ``celery``."""
+    RUN_WORKERS: Positive = 8
+    """Runs that one process executes at once; further ones get ``busy``."""
+    RUN_LEASE: Positive = 30
+    """Seconds after which a run whose worker gives no sign of life counts as abandoned."""
+    RUN_QUEUE: str = "mcp_client"
+    """Celery's queue for runs."""
+
     API_AUTHENTICATION: list[str] | None = None
     """Dotted paths of the REST API's authentication classes; None = REST framework's defaults."""
     API_PERMISSIONS: list[str] | None = None

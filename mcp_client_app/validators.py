@@ -19,15 +19,19 @@ from django.utils.translation import gettext_lazy as _
 from mcp_client_app.naming import MAX_SERVER_NAME, is_reserved_header, is_server_name
 
 __all__ = [
+    "validate_agent_name",
     "validate_args",
     "validate_command",
     "validate_env",
     "validate_headers",
+    "validate_model_name",
+    "validate_plain_url",
     "validate_seconds",
     "validate_server_name",
     "validate_text_map",
     "validate_tool_patterns",
     "validate_url",
+    "validate_variable_name",
     "validate_variable_names",
 ]
 
@@ -35,6 +39,8 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _REFERENCE = re.compile(r"\$\{[^{}]*\}")
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_AGENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
+_MODEL = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:\S+\Z")
 _NOT_IN_URLS = re.compile(r"[\s\x00-\x1f\x7f]")
 
 
@@ -48,6 +54,22 @@ def validate_server_name(value: str) -> None:
             ),
             code="server_name",
             params={"limit": MAX_SERVER_NAME},
+        )
+
+
+def validate_agent_name(value: str) -> None:
+    """Accept a letter followed by letters, digits, ``-`` and ``_``."""
+    if not _AGENT.match(value):
+        raise ValidationError(
+            _("An agent's name is a letter followed by letters, digits, '-' and '_'."), code="agent_name"
+        )
+
+
+def validate_model_name(value: str) -> None:
+    """Accept ``provider:model``; whether they exist shows when they are used."""
+    if not _MODEL.match(value):
+        raise ValidationError(
+            _("Give provider and model with a colon between them, as in 'openai:gpt-5'."), code="model_name"
         )
 
 
@@ -148,10 +170,26 @@ def validate_url(value: str) -> None:
         )
 
 
+def validate_plain_url(value: str) -> None:
+    """Accept a URL as ``validate_url`` does, but none with references."""
+    if "$" in value:
+        raise ValidationError(_("References to variables mean nothing here; write the URL."), code="url")
+    validate_url(value)
+
+
 def validate_seconds(value: float) -> None:
     """Accept a finite number of seconds; 0 stands for no limit."""
     if not math.isfinite(value) or value < 0:
         raise ValidationError(_("Give a number of seconds, 0 or more."), code="seconds")
+
+
+def validate_variable_name(value: str) -> None:
+    """Accept the name of an environment variable."""
+    if not _VARIABLE.match(value):
+        raise ValidationError(
+            _("Give the name of an environment variable, without '$'; never the key itself."),
+            code="variable_name",
+        )
 
 
 def validate_variable_names(value: Any) -> None:

@@ -6,6 +6,7 @@ inside these values are shared, not copied: treat them as read-only.
 
 from __future__ import annotations
 
+from mcp_client_app.datatypes.agents import AgentServerSpec, AgentSpec, ApprovalPolicy, RunStatus
 from mcp_client_app.datatypes.inputs import (
     InputAnswer,
     InputHandler,
@@ -53,6 +54,9 @@ from mcp_client_app.datatypes.states import (
 
 __all__ = [
     "SHARED",
+    "AgentServerSpec",
+    "AgentSpec",
+    "ApprovalPolicy",
     "Completion",
     "ConnectionState",
     "InputAnswer",
@@ -70,6 +74,7 @@ __all__ = [
     "ResourceInfo",
     "ResourceResult",
     "ResourceTemplateInfo",
+    "RunStatus",
     "ServerSpec",
     "ServerStatus",
     "StderrLine",

@@ -19,6 +19,12 @@
     ├─ KeyReusedError              key_reused          the idempotency key belongs to another request
     ├─ StaleRevisionError             stale_revision      somebody else has changed it since
     ├─ PermissionDeniedError          permission_denied   the user may not do this
+    ├─ UnknownAgentError              unknown_agent       no such agent, or not for this user
+    ├─ UnknownRunError                unknown_run         no such run or approval, or it is somebody else's
+    ├─ ApprovalRequiredError          approval_required   a person has to approve the call first
+    ├─ ApprovalError                  approval_invalid    decided, used, expired, or for another call
+    ├─ RunStateError                  run_state           the run is not in a state for this
+    ├─ ModelError                     model_error         the model's provider failed or refused
     ├─ ServerConnectionError          server_unavailable  the link; base of the following
     │  ├─ ServerUnavailableError      server_unavailable  refused, gave up, waits before the next try
     │  ├─ NotConnectedError           not_connected       stopped on purpose
@@ -42,6 +48,14 @@ promises as builtins derive from these builtins, too.
 
 from __future__ import annotations
 
+from mcp_client_app.exceptions.agents import (
+    ApprovalError,
+    ApprovalRequiredError,
+    ModelError,
+    RunStateError,
+    UnknownAgentError,
+    UnknownRunError,
+)
 from mcp_client_app.exceptions.base import MCPClientError
 from mcp_client_app.exceptions.calls import (
     AsyncContextError,
@@ -84,6 +98,8 @@ from mcp_client_app.exceptions.requests import (
 
 __all__ = [
     "AmbiguousToolError",
+    "ApprovalError",
+    "ApprovalRequiredError",
     "AsyncContextError",
     "AuthRequiredError",
     "BadToolNameError",
@@ -98,11 +114,13 @@ __all__ = [
     "KeyReusedError",
     "MCPClientError",
     "ManagerClosedError",
+    "ModelError",
     "NotConnectedError",
     "PermissionDeniedError",
     "ProtocolError",
     "RequestTimeoutError",
     "ResultTooLargeError",
+    "RunStateError",
     "ServerConnectionError",
     "ServerCrashedError",
     "ServerUnavailableError",
@@ -111,8 +129,10 @@ __all__ = [
     "ToolBlockedError",
     "ToolError",
     "TransportError",
+    "UnknownAgentError",
     "UnknownPromptError",
     "UnknownResourceError",
+    "UnknownRunError",
     "UnknownServerError",
     "UnknownToolError",
 ]

@@ -1,0 +1,150 @@
+"""``AgentConfig``: a stored agent.
+
+Its columns are in ``agent_fields``, what it may use of each server in ``agent_servers``.
+``to_spec`` is the way out of the database: what calls tools or runs a model never sees a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar, Self
+
+from django.contrib.auth.models import Group
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils.translation import gettext_lazy as _
+
+from mcp_client_app.datatypes import AgentSpec, ApprovalPolicy
+from mcp_client_app.models.agent_fields import AgentFields, agent_errors, as_filter
+from mcp_client_app.models.revisions import RevisedQuerySet
+from mcp_client_app.models.servers import ServerConfig
+
+__all__ = ["AgentConfig", "AgentConfigQuerySet"]
+
+
+class AgentConfigQuerySet(RevisedQuerySet["AgentConfig"]):
+    """Agents, by what an operator wants."""
+
+    def enabled(self) -> Self:
+        """Keep the agents that may be used."""
+        return self.filter(enabled=True)
+
+    def named(self, name: str) -> Self:
+        """Keep the agent of this name, whatever its case."""
+        return self.filter(name__iexact=name)
+
+    def for_user(self, user: Any) -> Self:
+        """Keep the agents that are open to a user's groups; None and superusers see all."""
+        if user is None or getattr(user, "is_superuser", False):
+            return self
+        groups = user.groups.values("pk") if getattr(user, "pk", None) is not None else []
+        closed = self.model._default_manager.using(self.db).filter(groups__isnull=False)  # noqa: SLF001
+        return self.exclude(pk__in=closed.exclude(groups__in=groups).values("pk")).distinct()
+
+    def get_by_natural_key(self, name: str) -> AgentConfig:
+        """Return the agent of this name."""
+        return self.get(name=name)
+
+
+class AgentConfig(AgentFields):
+    """A stored agent: its model, its servers, and what it may do with them."""
+
+    servers = models.ManyToManyField(
+        ServerConfig,
+        through="AgentServer",
+        related_name="agents",
+        blank=True,
+        verbose_name=_("MCP servers"),
+    )
+    groups = models.ManyToManyField(
+        Group,
+        related_name="+",
+        blank=True,
+        verbose_name=_("groups"),
+        help_text=_("Whose members may use the agent; none = everybody with the permission."),
+    )
+    objects = AgentConfigQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("agent")
+        verbose_name_plural = _("agents")
+        ordering = ("name",)
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                Lower("name"),
+                name="mcp_client_agent_name",
+                violation_error_message=_("This name is taken; case makes no difference."),
+            ),
+        ]
+        permissions: ClassVar = [("run_agentconfig", _("Can use agents"))]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def natural_key(self) -> tuple[str]:
+        return (self.name,)
+
+    @property
+    def title(self) -> str:
+        """The label, or the name."""
+        return self.label or self.name
+
+    def clean(self) -> None:
+        """Judge the whole agent.
+
+        Raises:
+            ValidationError: with the messages by field.
+        """
+        super().clean()
+        if errors := agent_errors(self):
+            raise ValidationError(errors)
+
+    def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
+        """Show a name that differs by case alone where people can mend it."""
+        try:
+            super().validate_constraints(exclude=exclude)
+        except ValidationError as error:
+            errors = error.error_dict
+            raise ValidationError(
+                {("name" if key == NON_FIELD_ERRORS else key): errors[key] for key in errors}
+            ) from None
+
+    def judge_references(self, *, saver_may: bool) -> None:
+        """Decide whether the key's variable may be any. Call before ``full_clean``.
+
+        Args:
+            saver_may: whether who saves has the permission ``reference_environment``. If not, a
+                grant is kept only while neither the variable nor where the key goes changes.
+        """
+        if saver_may:
+            self.may_reference_environment = bool(self.api_key_variable)
+        elif self.may_reference_environment:
+            names = ("model", "base_url", "api_key_variable", "may_reference_environment")
+            rows = type(self)._base_manager.using(self._state.db)  # noqa: SLF001 (documented by Django)
+            stored = rows.filter(pk=self.pk).values(*names).first()
+            self.may_reference_environment = stored == {name: getattr(self, name) for name in names}
+
+    def to_spec(self) -> AgentSpec:
+        """Return the agent as ``services`` and ``agents`` work with it; reads the servers, with one query."""
+        chosen = self.agent_servers.select_related("server").order_by("server__name")
+        return AgentSpec(
+            name=self.name,
+            revision=self.revision,
+            servers=tuple(each.to_spec() for each in chosen),
+            all_servers=self.all_servers,
+            filter=as_filter(self.allowed_tools, self.blocked_tools),
+            result_limit=self.result_limit,
+            approval=ApprovalPolicy(self.approval),
+            approval_lifetime=self.approval_lifetime,
+            validation=self.validation,  # type: ignore[arg-type]  # one of the choices
+            model=self.model,
+            base_url=self.base_url,
+            api_key_variable=self.api_key_variable,
+            instructions=self.instructions,
+            model_settings=dict(self.model_settings),
+            max_rounds=self.max_rounds,
+            max_parallel_calls=self.max_parallel_calls,
+            token_limit=self.token_limit,
+            time_limit=self.time_limit,
+        )
