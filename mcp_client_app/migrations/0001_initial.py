@@ -344,9 +344,36 @@ class Migration(migrations.Migration):
                         default=0.0, help_text="Seconds, without pauses.", verbose_name="time used"
                     ),
                 ),
-                ("attempts", models.PositiveIntegerField(default=0, verbose_name="attempts")),
+                (
+                    "in_background",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Nobody waits for it: any process may go on with it.",
+                        verbose_name="in the background",
+                    ),
+                ),
+                (
+                    "attempts",
+                    models.PositiveIntegerField(
+                        default=0,
+                        help_text="How often it was begun since it last came to rest.",
+                        verbose_name="attempts",
+                    ),
+                ),
                 ("lease_owner", models.CharField(blank=True, max_length=100, verbose_name="worker")),
-                ("lease_until", models.DateTimeField(blank=True, null=True, verbose_name="worker's lease")),
+                (
+                    "lease_until",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="Until when it is let alone, running or queued.",
+                        null=True,
+                        verbose_name="worker's lease",
+                    ),
+                ),
+                (
+                    "event_count",
+                    models.PositiveBigIntegerField(default=0, editable=False, verbose_name="events"),
+                ),
                 (
                     "cancel_requested_at",
                     models.DateTimeField(blank=True, null=True, verbose_name="cancelling asked for"),

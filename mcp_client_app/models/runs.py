@@ -43,8 +43,9 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         return self.exclude(status__in=FINAL)
 
     def abandoned(self, now: datetime | None = None) -> Self:
-        """Keep the runs that somebody began and does not work on any more."""
-        return self.filter(status=RunStatus.RUNNING.value, lease_until__lt=now or timezone.now())
+        """Keep the runs that nobody works on any more, or has not begun in time."""
+        waiting = (RunStatus.QUEUED.value, RunStatus.RUNNING.value)
+        return self.filter(status__in=waiting, lease_until__lt=now or timezone.now())
 
     def for_user(self, user: Any) -> Self:
         """Keep a user's own runs; all for None, and for those who may see the others' runs."""
@@ -97,9 +98,22 @@ class AgentRun(models.Model):
     )
     seconds_used = models.FloatField(_("time used"), default=0.0, help_text=_("Seconds, without pauses."))
 
-    attempts = models.PositiveIntegerField(_("attempts"), default=0)
+    in_background = models.BooleanField(
+        _("in the background"),
+        default=False,
+        help_text=_("Nobody waits for it: any process may go on with it."),
+    )
+    attempts = models.PositiveIntegerField(
+        _("attempts"), default=0, help_text=_("How often it was begun since it last came to rest.")
+    )
     lease_owner = models.CharField(_("worker"), max_length=100, blank=True)
-    lease_until = models.DateTimeField(_("worker's lease"), null=True, blank=True)
+    lease_until = models.DateTimeField(
+        _("worker's lease"),
+        null=True,
+        blank=True,
+        help_text=_("Until when it is let alone, running or queued."),
+    )
+    event_count = models.PositiveBigIntegerField(_("events"), default=0, editable=False)
     cancel_requested_at = models.DateTimeField(_("cancelling asked for"), null=True, blank=True)
 
     created_at = models.DateTimeField(_("created"), default=timezone.now)
