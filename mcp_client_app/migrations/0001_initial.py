@@ -506,6 +506,34 @@ class Migration(migrations.Migration):
                     models.TextField(blank=True, editable=False, verbose_name="state of the server"),
                 ),
                 (
+                    "schema",
+                    models.JSONField(
+                        blank=True,
+                        default=None,
+                        help_text="Of the tool's arguments, without fixed ones; what edited arguments are held to.",
+                        null=True,
+                        verbose_name="schema",
+                    ),
+                ),
+                (
+                    "fixed_names",
+                    models.JSONField(
+                        blank=True, default=list, editable=False, verbose_name="names of fixed arguments"
+                    ),
+                ),
+                (
+                    "open_key",
+                    models.CharField(
+                        blank=True,
+                        editable=False,
+                        help_text="Of the call while it waits or may be made: nobody is asked twice about the same one.",
+                        max_length=64,
+                        null=True,
+                        unique=True,
+                        verbose_name="key",
+                    ),
+                ),
+                (
                     "status",
                     models.CharField(
                         choices=[

@@ -1,6 +1,7 @@
 """``Approval``: a call that waits for a person, or a question of a server that one has to answer.
 
-Bound to the exact call by a fingerprint, good for one use, and only for a time.
+Bound to the exact call by a fingerprint, good for one use, and only for a time. Whoever decides
+or uses one does it by one conditional ``UPDATE``, which one of many can win.
 """
 
 from __future__ import annotations
@@ -27,9 +28,19 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         """Keep those that can still be decided."""
         return self.filter(status=Approval.Status.PENDING, expires_at__gt=now or timezone.now())
 
+    def unsettled(self) -> Self:
+        """Keep those that are still to be decided, or to be used."""
+        return self.filter(status__in=UNSETTLED)
+
     def overdue(self, now: datetime | None = None) -> Self:
-        """Keep those that nobody decided in time."""
-        return self.filter(status=Approval.Status.PENDING, expires_at__lte=now or timezone.now())
+        """Keep those that nobody decided, or used, in time, and that still have to be told so."""
+        return self.unsettled().filter(expires_at__lte=now or timezone.now())
+
+    def settle(self, status: str, **columns: Any) -> int:
+        """Give the unsettled ones their last status, and forget what was kept to be sent."""
+        return self.unsettled().update(
+            **{"status": status, "open_key": None, "answers": None, "request_state": "", **columns}
+        )
 
     def for_user(self, user: Any) -> Self:
         """Keep a user's own; all for None, and for those who may decide for others."""
@@ -101,6 +112,23 @@ class Approval(models.Model):
         _("questions"), default=dict, blank=True, help_text=_("What the server asks for, by key.")
     )
     request_state = models.TextField(_("state of the server"), blank=True, editable=False)
+    schema = models.JSONField(
+        _("schema"),
+        null=True,
+        blank=True,
+        default=None,
+        help_text=_("Of the tool's arguments, without fixed ones; what edited arguments are held to."),
+    )
+    fixed_names = models.JSONField(_("names of fixed arguments"), default=list, blank=True, editable=False)
+    open_key = models.CharField(
+        _("key"),
+        max_length=64,
+        null=True,
+        blank=True,
+        unique=True,
+        editable=False,
+        help_text=_("Of the call while it waits or may be made: nobody is asked twice about the same one."),
+    )
 
     status = models.CharField(_("status"), max_length=10, choices=Status.choices, default=Status.PENDING)
     edited_arguments = models.JSONField(_("edited arguments"), null=True, blank=True, default=None)
@@ -148,3 +176,17 @@ class Approval(models.Model):
     def is_expired(self) -> bool:
         """Whether its time is over."""
         return self.expires_at <= timezone.now()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it can still be decided."""
+        return self.status == self.Status.PENDING and not self.is_expired
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is a question of a server, to be answered rather than approved."""
+        return self.kind == self.Kind.INPUT
+
+
+UNSETTLED = (Approval.Status.PENDING, Approval.Status.APPROVED, Approval.Status.ANSWERED)
+"""Some use is still to come."""
