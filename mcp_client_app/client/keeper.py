@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from mcp_client_app.client.background import spawn
 from mcp_client_app.client.backoff import Backoff
 from mcp_client_app.client.catalogue import METHOD_NOT_FOUND, Catalogue, load
 from mcp_client_app.client.link import Link
@@ -94,7 +95,7 @@ class CatalogueKeeper:
         """
         self._wanted = True
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._refresh_wanted())
+            self._task = spawn(self._refresh_wanted(), "Reading changed lists")
 
     async def _refresh_wanted(self) -> None:
         loop = asyncio.get_running_loop()
@@ -132,3 +133,4 @@ class CatalogueKeeper:
         self._wanted = False
         if self._task is not None:
             self._task.cancel()
+            self._task = None  # a task that was cancelled keeps the frames it was in, and with them the link

@@ -218,8 +218,8 @@ def _at_rest(fleet: Fleet, score: Score) -> Measure:
         if not excess or time.monotonic() > end:
             break
         time.sleep(0.5)
-    for each in excess:
-        score.complain(f"at rest there are {each}")
+    for kind, what in excess.items():
+        score.complain(f"at rest there are {what}{flatness.held(kind)}")
     return measure
 
 

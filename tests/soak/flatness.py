@@ -25,6 +25,7 @@ from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.stdio_channel import StdioChannel
 from mcp_client_app.client.stdio_writer import Frame
 from mcp_client_app.client.stock_transport import OpenRequest, StockTransport
+from tests.soak import holders
 
 KINDS: tuple[type, ...] = (
     *(_Job, Pending, Exchange, Response, Frame, OpenRequest),  # for each call
@@ -107,15 +108,22 @@ def _allocated(libc: ctypes.CDLL) -> int:
     return int(info.uordblks + info.hblkhd)
 
 
-def excess(measure: Measure, *, servers: int, jobs: int) -> list[str]:
-    """Say what there is more of than so many connected servers need."""
+def excess(measure: Measure, *, servers: int, jobs: int) -> dict[str, str]:
+    """Say, by class, what there is more of than so many connected servers need."""
     # A response is open for each stream that a server keeps for messages of its own.
     most = {"Job": jobs, "Frame": 0, "Response": servers, "Connection": servers, "Link": servers}
-    return [
-        f"{measure.ours[kind]} objects of {kind}, where {count} would do"
+    return {
+        kind: f"{measure.ours[kind]} objects of {kind}, where {count} would do"
         for kind, count in most.items()
         if measure.ours[kind] > count
-    ]
+    }
+
+
+def held(name: str) -> str:
+    """Say, in lines of their own, who holds the objects of one of ``KINDS``."""
+    (wanted,) = (kind for kind in KINDS if kind.__name__.lstrip("_") == name)
+    lines = holders.ways([each for each in gc.get_objects() if wanted in type(each).__mro__])
+    return "".join(f"\n  {line}" for line in lines)
 
 
 def growth(before: Measure, after: Measure) -> list[str]:
@@ -130,4 +138,8 @@ def growth(before: Measure, after: Measure) -> list[str]:
 
 def leftovers(measure: Measure) -> list[str]:
     """Say what is still there of managers that are closed."""
-    return [f"{count} objects of {name} outlive the manager" for name, count in measure.ours.items() if count]
+    return [
+        f"{count} objects of {name} outlive the manager{held(name)}"
+        for name, count in measure.ours.items()
+        if count
+    ]
