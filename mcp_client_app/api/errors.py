@@ -35,6 +35,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "configuration": 409,
     "ambiguous_tool": 409,
     "duplicate_server": 409,
+    "duplicate_agent": 409,
     "call_in_progress": 409,
     "input_required": 409,
     "approval_required": 409,

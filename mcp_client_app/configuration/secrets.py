@@ -16,6 +16,7 @@ from mcp_client_app.datatypes import safe_url
 
 __all__ = [
     "SecretChanges",
+    "keep_masked_values",
     "keep_stored_json",
     "keep_stored_values",
     "visible_url",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 _SECRET_KEY = re.compile(
-    r"api[-_]?key|authorization|cookie|credential|passw|private[-_]?key|secret|token|\Aenv\Z|\Aheaders\Z",
+    r"api[-_]?key|authorization|cookie|credential|passw|private[-_]?key|secret|token|\Aenv\Z|\A(?:extra_)?headers\Z",
     re.IGNORECASE,
 )
 _HARMLESS_KEY = re.compile(r"(?:endpoint|env[-_]?var|expires?(?:[-_]?in)?|type|uri|url)\Z", re.IGNORECASE)
@@ -109,6 +110,24 @@ def keep_stored_json(given: Any, stored: Any) -> Any:
         return {key: keep_stored_json(item, old.get(key)) for key, item in given.items()}
     if isinstance(given, list) and isinstance(stored, list) and len(given) == len(stored):
         return [keep_stored_json(item, old) for item, old in zip(given, stored, strict=True)]
+    return given
+
+
+def keep_masked_values(given: Any, stored: Any) -> Any:
+    """Put back what ``without_secrets_json`` took out of ``stored``, where it comes back as null."""
+    return _with_masked(given, stored, without_secrets_json(stored))
+
+
+def _with_masked(given: Any, stored: Any, shown: Any) -> Any:
+    if given is None:
+        return stored if shown is None else None
+    if isinstance(given, Mapping) and isinstance(stored, Mapping):
+        return {
+            key: _with_masked(item, stored[key], shown[key]) if key in stored else item
+            for key, item in given.items()
+        }
+    if isinstance(given, list) and isinstance(stored, list) and len(given) == len(stored):
+        return [_with_masked(*items) for items in zip(given, stored, shown, strict=True)]
     return given
 
 

@@ -4,7 +4,8 @@
 
     MCPClientError                    base: .code (stable), .server (name or None)
     ├─ ConfigurationError             configuration       a stored or given configuration cannot work
-    │  └─ DuplicateServerError        duplicate_server    the name is taken
+    │  ├─ DuplicateServerError        duplicate_server    the name is taken
+    │  └─ DuplicateAgentError         duplicate_agent     the name is taken
     ├─ UnknownServerError             unknown_server      no such server, or it is disabled
     ├─ UnknownToolError               unknown_tool        the server offers no such tool
     ├─ UnknownResourceError           unknown_resource
@@ -51,6 +52,7 @@ from __future__ import annotations
 from mcp_client_app.exceptions.agents import (
     ApprovalError,
     ApprovalRequiredError,
+    DuplicateAgentError,
     ModelError,
     RunStateError,
     UnknownAgentError,
@@ -107,6 +109,7 @@ __all__ = [
     "CallInProgressError",
     "ConfigurationError",
     "ConnectionLostError",
+    "DuplicateAgentError",
     "DuplicateServerError",
     "InputRequiredError",
     "InvalidArgumentsError",

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcp_client_app.exceptions.base import MCPClientError, present
+from mcp_client_app.exceptions.configuration import ConfigurationError
 
 __all__ = [
     "ApprovalError",
     "ApprovalRequiredError",
+    "DuplicateAgentError",
     "ModelError",
     "RunStateError",
     "UnknownAgentError",
@@ -28,6 +30,12 @@ class UnknownAgentError(MCPClientError, LookupError):
 
     def details(self) -> dict[str, Any]:
         return present(agent=self.agent)
+
+
+class DuplicateAgentError(ConfigurationError):
+    """An agent of this name exists already."""
+
+    code = "duplicate_agent"
 
 
 class UnknownRunError(MCPClientError, LookupError):

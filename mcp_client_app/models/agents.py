@@ -38,7 +38,9 @@ class AgentConfigQuerySet(RevisedQuerySet["AgentConfig"]):
         """Keep the agents that are open to a user's groups; None and superusers see all."""
         if user is None or getattr(user, "is_superuser", False):
             return self
-        groups = user.groups.values("pk") if getattr(user, "pk", None) is not None else []
+        # A user model of the project's own may have no groups.
+        has_groups = getattr(user, "pk", None) is not None and hasattr(user, "groups")
+        groups = user.groups.values("pk") if has_groups else []
         closed = self.model._default_manager.using(self.db).filter(groups__isnull=False)  # noqa: SLF001
         return self.exclude(pk__in=closed.exclude(groups__in=groups).values("pk")).distinct()
 

@@ -6,7 +6,23 @@ from typing import Any, Final
 
 from mcp_client_app.exceptions import PermissionDeniedError
 
-__all__ = ["ADD", "CALL", "CHANGE", "CONNECT", "DELETE", "REFERENCE", "RUN_CODE", "VIEW", "may", "require"]
+__all__ = [
+    "ADD",
+    "ADD_AGENT",
+    "CALL",
+    "CHANGE",
+    "CHANGE_AGENT",
+    "CONNECT",
+    "DELETE",
+    "DELETE_AGENT",
+    "REFERENCE",
+    "RUN_AGENT",
+    "RUN_CODE",
+    "VIEW",
+    "VIEW_AGENT",
+    "may",
+    "require",
+]
 
 APP: Final = "mcp_client_app"
 VIEW: Final = f"{APP}.view_serverconfig"
@@ -17,6 +33,11 @@ CONNECT: Final = f"{APP}.connect_serverconfig"
 RUN_CODE: Final = f"{APP}.run_code_serverconfig"
 REFERENCE: Final = f"{APP}.reference_environment"
 CALL: Final = f"{APP}.call_tool"
+VIEW_AGENT: Final = f"{APP}.view_agentconfig"
+ADD_AGENT: Final = f"{APP}.add_agentconfig"
+CHANGE_AGENT: Final = f"{APP}.change_agentconfig"
+DELETE_AGENT: Final = f"{APP}.delete_agentconfig"
+RUN_AGENT: Final = f"{APP}.run_agentconfig"
 
 
 def may(user: Any, permission: str) -> bool:

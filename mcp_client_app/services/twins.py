@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from asgiref.sync import sync_to_async
 
-from mcp_client_app.services import offers, receipts, servers, time_limits, transfer
+from mcp_client_app.services import agents, offers, receipts, servers, time_limits, transfer
 
 __all__ = [
+    "aadd_agent",
     "aadd_server",
+    "aagent_spec",
     "acall_limit",
     "aclaim_key",
     "adisable_server",
     "aenable_server",
     "aexport_servers",
+    "aget_agent",
     "aget_server",
     "aimport_servers",
     "alast_known",
+    "alist_agents",
     "alist_servers",
+    "aremove_agent",
     "aremove_server",
+    "asave_agent",
     "asave_server",
     "async_servers",
+    "aupdate_agent",
     "aupdate_server",
 ]
 
@@ -31,6 +38,14 @@ asave_server = sync_to_async(servers.save_server)
 aupdate_server = sync_to_async(servers.update_server)
 aenable_server = sync_to_async(servers.enable_server)
 adisable_server = sync_to_async(servers.disable_server)
+
+aadd_agent = sync_to_async(agents.add_agent)
+aagent_spec = sync_to_async(agents.agent_spec)
+aget_agent = sync_to_async(agents.get_agent)
+alist_agents = sync_to_async(agents.list_agents)
+aremove_agent = sync_to_async(agents.remove_agent)
+asave_agent = sync_to_async(agents.save_agent)
+aupdate_agent = sync_to_async(agents.update_agent)
 
 aimport_servers = sync_to_async(transfer.import_servers)
 aexport_servers = sync_to_async(transfer.export_servers)
