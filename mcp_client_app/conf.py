@@ -150,6 +150,8 @@ class AppSettings:
     """Seconds of an agent's run, without the time that it waits for people; 0 = no limit."""
     APPROVAL_LIFETIME: Seconds = 86_400.0
     """Seconds for which a call waits for its approval, and an approval may then be used."""
+    OUTPUT_FILTERS: dict[str, str] = {}
+    """Filters of tools' results that stored agents may name: key to dotted path of a callable."""
     RUN_BACKEND: str = "thread"
     """Where background runs execute: ``thread`` (in this process) or ``celery``."""
     RUN_WORKERS: Positive = 8
@@ -313,6 +315,16 @@ def _check_input_handlers(paths: dict[str, str]) -> None:
             )
 
 
+def _check_output_filters(paths: dict[str, str]) -> None:
+    for key, path in paths.items():
+        if key == "drop_binary":
+            raise _WrongValueError(f"has the key {key!r}, which is the name of a built-in filter.")
+        if not is_dotted_path(path):
+            raise _WrongValueError(
+                f"names {path!r} for {key!r}; write a dotted path such as 'package.module.function'."
+            )
+
+
 def _check_link(link: str) -> None:
     if link not in ("own", "stock") and not is_dotted_path(link):
         raise _WrongValueError("must be 'own', 'stock' or the dotted path of a link class.")
@@ -344,5 +356,6 @@ _RULES: Final[Mapping[str, Any]] = {
     "INPUT_HANDLERS": _check_input_handlers,
     "IN_PROCESS_SERVERS": _check_in_process,
     "LINK": _check_link,
+    "OUTPUT_FILTERS": _check_output_filters,
     "SERVERS": _check_server_names,
 }

@@ -59,6 +59,8 @@ def test_a_tuple_of_strings_serves_as_a_list(settings):
         ("SERVERS", {"": {}}, "holds a server without a name."),
         ("IN_PROCESS_SERVERS", {"a": "no path"}, "write a dotted path"),
         ("IN_PROCESS_SERVERS", {"a": 1}, "must be a string, not int."),
+        ("OUTPUT_FILTERS", {"short": "no path"}, "write a dotted path"),
+        ("OUTPUT_FILTERS", {"drop_binary": "a.b"}, "has the key 'drop_binary', which is the name of a"),
         ("INPUT_HANDLERS", {"elicit": "a.b"}, "which no server asks for; there are 'elicitation'"),
         ("INPUT_HANDLERS", {"roots": "no path"}, "write a dotted path"),
         ("CONFIG_FILE", 3, "must be a string or a path or None, not int."),

@@ -11,7 +11,10 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from mcp_client_app import validators
+from mcp_client_app.conf import app_settings
+from mcp_client_app.configuration.output_filters import parse_output_filters
 from mcp_client_app.datatypes import AgentServerSpec, ApprovalPolicy
+from mcp_client_app.exceptions import ConfigurationError
 from mcp_client_app.models.agent_fields import POLICIES, as_filter
 from mcp_client_app.models.agents import AgentConfig
 from mcp_client_app.models.fields import SecretMapField
@@ -156,7 +159,7 @@ def _errors_of(row: AgentServer) -> Errors:
     if not isinstance(row.blocked_tools, list):
         _add(errors, "blocked_tools", _("Give a list; it may be empty."), "list")
     _check_map(errors, row, "fixed_arguments", lambda value: isinstance(value, Mapping), _("an object"))
-    _check_map(errors, row, "output_filters", lambda value: isinstance(value, list), _("a list"))
+    _check_output_filters(errors, row)
     _check_map(errors, row, "result_limits", _is_limit, _("a number of characters, 100 or more"))
     _check_map(
         errors,
@@ -178,6 +181,13 @@ def _check_map(
     for tool, given in value.items():
         if not tool.strip() or not _is_sound(is_sound, given):
             _add(errors, field, _("The value of %(tool)r has to be %(kind)s."), "value", tool=tool, kind=kind)
+
+
+def _check_output_filters(errors: Errors, row: AgentServer) -> None:
+    try:
+        parse_output_filters(row.output_filters, known=app_settings.OUTPUT_FILTERS)
+    except ConfigurationError as error:
+        _add(errors, "output_filters", "%(reason)s", "value", reason=str(error))
 
 
 def _is_sound(is_sound: Callable[[Any], bool], value: Any) -> bool:

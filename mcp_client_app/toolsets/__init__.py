@@ -9,6 +9,13 @@ from mcp_client_app.toolsets.arguments import ArgumentChecker, invalid_arguments
 from mcp_client_app.toolsets.binary import Binary
 from mcp_client_app.toolsets.fixed_arguments import hide_arguments, merge_arguments
 from mcp_client_app.toolsets.names import ToolNames, unknown_tool_text
+from mcp_client_app.toolsets.output import (
+    Resolve,
+    apply_filters,
+    best_pattern,
+    output_filters_for,
+    parse_output_filters,
+)
 from mcp_client_app.toolsets.providers import ProviderTools, for_anthropic, for_mcp, for_openai
 from mcp_client_app.toolsets.rendering import (
     ImagePart,
@@ -35,6 +42,7 @@ __all__ = [
     "PreparedCall",
     "ProviderTools",
     "RenderedResult",
+    "Resolve",
     "SelectedTool",
     "ServerRules",
     "Store",
@@ -43,6 +51,8 @@ __all__ = [
     "ToolRules",
     "ToolSelection",
     "Validation",
+    "apply_filters",
+    "best_pattern",
     "error_line",
     "for_anthropic",
     "for_mcp",
@@ -50,9 +60,11 @@ __all__ = [
     "hide_arguments",
     "invalid_arguments",
     "merge_arguments",
+    "output_filters_for",
     "parse_arguments",
     "parse_filter",
     "parse_fixed_arguments",
+    "parse_output_filters",
     "render_result",
     "unknown_tool_text",
 ]
