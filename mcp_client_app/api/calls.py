@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.http.response import HttpResponseBase
-from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from mcp_client_app import services
-from mcp_client_app.api.events import EventStreamRenderer, event_response
+from mcp_client_app.api.events import event_response
 from mcp_client_app.api.orders import CORRELATION_HEADER, ToolCallOrder, correlation_id, with_input
 from mcp_client_app.api.serializers.calls import (
     CompletionRequestSerializer,
@@ -26,17 +25,19 @@ from mcp_client_app.api.serializers.calls import (
     ResourceResultSerializer,
     ToolCallRequestSerializer,
 )
+from mcp_client_app.api.streaming import StreamingViewSet, wants_stream
 from mcp_client_app.api.viewsets import MCPViewSet
 from mcp_client_app.services.permissions import CALL
 
 __all__ = ["RequestViewSet", "ToolCallViewSet"]
 
 
-class ToolCallViewSet(MCPViewSet):
+class ToolCallViewSet(StreamingViewSet):
     """Calls of tools."""
 
     required: ClassVar = {"call": (CALL,)}
     serializers: ClassVar = {"call": ToolCallRequestSerializer}
+    streams = frozenset({"call"})
 
     def call(self, request: Request) -> HttpResponseBase:
         """Call a tool. A failure of the tool itself is a result with ``is_error``.
@@ -48,22 +49,11 @@ class ToolCallViewSet(MCPViewSet):
         if order.kept is not None:
             status, body = order.kept
             return Response(body, status=status, headers={**headers, "Idempotent-Replayed": "true"})
-        if isinstance(request.accepted_renderer, EventStreamRenderer):
+        if wants_stream(request):
             response = event_response(request._request, order)  # noqa: SLF001 (documented by REST framework)
             response[CORRELATION_HEADER] = order.correlation_id
             return response
         return Response(order.make(self.time_left()), headers=headers)
-
-    def get_renderers(self) -> list[BaseRenderer]:
-        return [*super().get_renderers(), EventStreamRenderer()]
-
-    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        accepted = getattr(request, "accepted_renderer", None)
-        if not response.streaming and isinstance(accepted, EventStreamRenderer):
-            # No stream has begun: this is an ordinary answer.
-            request.accepted_renderer = JSONRenderer()
-            request.accepted_media_type = JSONRenderer.media_type
-        return super().finalize_response(request, response, *args, **kwargs)
 
 
 class RequestViewSet(MCPViewSet):

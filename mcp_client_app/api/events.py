@@ -1,4 +1,4 @@
-"""Server-sent events: a call whose progress is told while it runs.
+"""A call whose progress is told as server-sent events while it runs.
 
 Events: ``progress`` as often as the server reports, then one ``result`` or ``error``, with the
 body that the plain answer has. Comments keep the stream alive, so that proxies do not cut it
@@ -21,15 +21,13 @@ from asgiref.sync import async_to_sync
 from django.core.handlers.asgi import ASGIRequest
 from django.db import connections
 from django.http import HttpRequest, StreamingHttpResponse
-from rest_framework.renderers import BaseRenderer
 
-from mcp_client_app import json_codec
+from mcp_client_app.api import streaming
+from mcp_client_app.api.streaming import comment, encoded, let_go_of_database, stream_response
 from mcp_client_app.datatypes import Progress
 
-__all__ = ["EventStreamRenderer", "Job", "event_response"]
+__all__ = ["Job", "event_response"]
 
-KEEP_ALIVE = 10.0
-"""Seconds of silence after which a comment is sent."""
 PATIENCE = 5.0
 """Seconds that closing a stream waits for its cancelled call."""
 
@@ -41,27 +39,10 @@ class Job(Protocol):
         """Do it; return the name and the body of the last event. Failures are events, too."""
 
 
-class EventStreamRenderer(BaseRenderer):
-    """Makes ``Accept: text/event-stream`` acceptable; what is said before a stream begins is JSON."""
-
-    media_type = "text/event-stream"
-    format = "events"
-    charset = "utf-8"
-
-    def render(self, data: Any, *args: Any, **kwargs: Any) -> bytes:
-        return json_codec.dumps(data)
-
-
 def event_response(request: HttpRequest, job: Job) -> StreamingHttpResponse:
     """Return the answer that runs the job and tells its events."""
     events = _events(job)
-    response = StreamingHttpResponse(
-        events if isinstance(request, ASGIRequest) else _ThreadedStream(events),
-        content_type="text/event-stream; charset=utf-8",
-    )
-    # Known to nginx: without it, events wait in its buffer.
-    response["X-Accel-Buffering"] = "no"
-    return response
+    return stream_response(events if isinstance(request, ASGIRequest) else _ThreadedStream(events))
 
 
 async def _events(job: Job) -> AsyncGenerator[bytes]:
@@ -70,31 +51,26 @@ async def _events(job: Job) -> AsyncGenerator[bytes]:
     task.add_done_callback(lambda _: reports.put_nowait(None))
     try:
         # At once, so that the client sees the headers.
-        yield b": the call has begun\n\n"
+        yield comment("the call has begun")
         while True:
             try:
-                async with asyncio.timeout(KEEP_ALIVE):
+                async with asyncio.timeout(streaming.KEEP_ALIVE):
                     report = await reports.get()
             except TimeoutError:
-                yield b": it still runs\n\n"
+                yield comment("it still runs")
                 continue
             if report is None:
                 break
-            yield _event(
+            yield encoded(
                 "progress",
                 {"progress": report.progress, "total": report.total, "message": report.message},
             )
-        yield _event(*task.result())
+        yield encoded(*task.result())
     finally:
         if not task.done():
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-
-
-def _event(name: str, body: dict[str, Any]) -> bytes:
-    # JSON holds no line break, so one data line is enough.
-    return b"event: " + name.encode() + b"\ndata: " + json_codec.dumps(body) + b"\n\n"
 
 
 class _ThreadedStream:
@@ -110,6 +86,7 @@ class _ThreadedStream:
 
     def __iter__(self) -> Iterator[bytes]:
         self._thread.start()
+        let_go_of_database()
         while (chunk := self._chunks.get()) is not None:
             yield chunk
 

@@ -18,7 +18,7 @@ from django.db import connections
 from django.test import AsyncClient
 
 from mcp_client_app import services
-from mcp_client_app.api import events as event_streams
+from mcp_client_app.api import streaming
 from mcp_client_app.models import CallReceipt, ToolCall
 from mcp_client_app.testing.asgi import serve_asgi
 from tests.api.conftest import Api
@@ -171,7 +171,7 @@ def under_asgi() -> Iterator[str]:
 
 @pytest.fixture(params=["wsgi", "asgi"])
 def site(request, api, monkeypatch) -> Iterator[Site]:
-    monkeypatch.setattr(event_streams, "KEEP_ALIVE", 0.05)
+    monkeypatch.setattr(streaming, "KEEP_ALIVE", 0.05)
     api.user.set_password("secret")
     api.user.save()
     if request.param == "wsgi":
