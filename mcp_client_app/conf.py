@@ -146,6 +146,8 @@ class AppSettings:
     AUDIT_PAYLOAD_SIZE: Count = 10_000
     """Characters kept of arguments and of a result."""
 
+    MODELS: dict[str, str] = {}
+    """Models of the project's own: ``provider:model`` to the dotted path of what makes one of pydantic-ai."""
     AGENT_TIME_LIMIT: Seconds = 300.0
     """Seconds of an agent's run, without the time that it waits for people; 0 = no limit."""
     APPROVAL_LIFETIME: Seconds = 86_400.0
@@ -155,7 +157,7 @@ class AppSettings:
     RUN_BACKEND: str = "thread"
     """Where background runs execute: ``thread`` (in this process) or ``celery``."""
     RUN_WORKERS: Positive = 8
-    """Runs that one process executes at once; further ones get ``busy``."""
+    """Background runs that one process executes at once; further ones get ``busy``."""
     RUN_LEASE: Positive = 30
     """Seconds after which a run whose worker gives no sign of life counts as abandoned."""
     RUN_QUEUE: str = "mcp_client"
@@ -325,6 +327,16 @@ def _check_output_filters(paths: dict[str, str]) -> None:
             )
 
 
+def _check_models(paths: dict[str, str]) -> None:
+    for name, path in paths.items():
+        if not name.partition(":")[2]:
+            raise _WrongValueError(f"holds {name!r}; write provider and model, such as 'scripted:demo'.")
+        if not is_dotted_path(path):
+            raise _WrongValueError(
+                f"names {path!r} for {name!r}; write a dotted path such as 'package.module.function'."
+            )
+
+
 def _check_link(link: str) -> None:
     if link not in ("own", "stock") and not is_dotted_path(link):
         raise _WrongValueError("must be 'own', 'stock' or the dotted path of a link class.")
@@ -356,6 +368,7 @@ _RULES: Final[Mapping[str, Any]] = {
     "INPUT_HANDLERS": _check_input_handlers,
     "IN_PROCESS_SERVERS": _check_in_process,
     "LINK": _check_link,
+    "MODELS": _check_models,
     "OUTPUT_FILTERS": _check_output_filters,
     "SERVERS": _check_server_names,
 }

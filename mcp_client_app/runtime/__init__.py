@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 __all__ = [
     "aclose_mcp_manager",
     "after_close",
+    "before_close",
     "close_mcp_manager",
+    "end_callers",
     "get_mcp_manager",
     "set_mcp_manager",
     "started_manager",
@@ -31,6 +33,7 @@ __all__ = [
 
 _lock = threading.Lock()
 _manager: MCPClientManager | None = None
+_before_close: list[Callable[[], None]] = []
 _after_close: list[Callable[[], None]] = []
 row_source = RowSource()
 
@@ -65,6 +68,11 @@ def set_mcp_manager(manager: MCPClientManager | None) -> MCPClientManager | None
     return before
 
 
+def before_close(callback: Callable[[], None]) -> None:
+    """Have something done before the manager is closed, by what makes calls on threads of its own."""
+    _before_close.append(callback)
+
+
 def after_close(callback: Callable[[], None]) -> None:
     """Have something done whenever the manager was closed, before ``close_mcp_manager`` returns."""
     _after_close.append(callback)
@@ -75,6 +83,19 @@ def close_mcp_manager() -> None:
 
     Blocks until that is done. On an event loop await ``aclose_mcp_manager`` instead.
     """
+    try:
+        end_callers()
+    finally:
+        _close_manager()
+
+
+def end_callers() -> None:
+    """End what makes calls on threads of its own: the agents' loop, if there is one."""
+    for callback in _before_close:
+        callback()
+
+
+def _close_manager() -> None:
     manager = set_mcp_manager(None)
     try:
         if manager is not None:

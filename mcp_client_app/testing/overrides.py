@@ -20,7 +20,7 @@ from mcp_client_app.configuration.dialects import parse
 from mcp_client_app.datatypes import ServerSpec, Transport
 from mcp_client_app.exceptions import ConfigurationError
 from mcp_client_app.models import ServerConfig
-from mcp_client_app.runtime import row_source, set_mcp_manager
+from mcp_client_app.runtime import end_callers, row_source, set_mcp_manager
 from mcp_client_app.runtime.observer import DjangoObserver
 from mcp_client_app.runtime.options import input_handlers, manager_options
 from mcp_client_app.services.audit_rows import flush
@@ -76,6 +76,7 @@ def fresh_manager(source: Source | None = None) -> Iterator[MCPClientManager]:
         try:
             yield manager
         finally:
+            end_callers()
             set_mcp_manager(before)
             manager.close()
             flush()

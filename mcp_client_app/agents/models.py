@@ -1,0 +1,140 @@
+"""From what an agent's row says of its model to a model of pydantic-ai.
+
+A model belongs to the loop that first used it: these are made and kept on the agents' loop alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from django.utils.module_loading import import_string
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider, infer_provider_class
+
+from mcp_client_app.agents.loop import AgentsLoop
+from mcp_client_app.client.url_policy import check_url
+from mcp_client_app.conf import app_settings
+from mcp_client_app.datatypes import AgentSpec, UrlPolicy
+from mcp_client_app.exceptions import ConfigurationError
+from mcp_client_app.models.agent_fields import is_readable_variable
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["model_for"]
+
+NO_KEY = "no-key"
+"""What is sent to a server of one's own if no key is named: clients of providers insist on one."""
+
+
+async def model_for(spec: AgentSpec, loop: AgentsLoop) -> Model:
+    """Return the model of an agent; one per process for each configuration. Call on the agents' loop.
+
+    Raises:
+        ConfigurationError: There is no such model or provider, or what it needs is not there.
+    """
+    if not spec.model:
+        raise ConfigurationError(
+            f"The agent {spec.name!r} has no model: it only serves its tools. Give it one.", field="model"
+        )
+    path = app_settings.MODELS.get(spec.model)
+    key = None if path is not None else _key(spec)
+    identity = (spec.model, path, spec.base_url, key)
+    kept: dict[tuple[Any, ...], Model] | None = loop.kept.get(model_for)
+    if kept is None:
+        kept = loop.kept[model_for] = {}
+        loop.at_close(lambda: _close(kept))
+    if identity not in kept:
+        model = _from_provider(spec, key) if path is None else _from_project(spec.model, path)
+        await model.__aenter__()  # keeps its connections open between runs
+        kept[identity] = model
+    return kept[identity]
+
+
+async def _close(kept: dict[tuple[Any, ...], Model]) -> None:
+    while kept:
+        _, model = kept.popitem()
+        try:
+            await model.__aexit__(None, None, None)
+        except Exception:
+            logger.exception("The model %r could not be closed.", model.model_name)
+
+
+def _from_project(name: str, path: str) -> Model:
+    setting = "MCP_CLIENT_MODELS"
+    try:
+        make = import_string(path.replace(":", "."))
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{setting} names {path!r} for {name!r}, which cannot be imported: {error}.", field=setting
+        ) from error
+    model = make() if callable(make) else make
+    if not isinstance(model, Model):
+        raise ConfigurationError(
+            f"{setting} names {path!r} for {name!r}, which makes no model of pydantic-ai.", field=setting
+        )
+    return model
+
+
+def _from_provider(spec: AgentSpec, key: str | None) -> Model:
+    kind, _, name = spec.model.partition(":")
+    if kind == "openai" and spec.base_url:
+        kind = "openai-chat"  # what all servers know that speak as OpenAI does
+    try:
+        provider_class = infer_provider_class(kind)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The package for models of {kind!r} is not installed; install 'pydantic-ai-slim[{kind}]'.",
+            field="model",
+        ) from error
+    except ValueError:
+        raise ConfigurationError(
+            f"The provider {kind!r} is not known; write it as in 'openai:gpt-5' or 'anthropic:...'.",
+            field="model",
+        ) from None
+    try:
+        return infer_model(f"{kind}:{name}", lambda _: _provider(provider_class, spec, key))
+    except UserError as error:
+        reason = str(error).partition(" To try Pydantic AI")[0]
+        raise ConfigurationError(
+            f"The model {spec.model!r} cannot be used: {reason}", field="model"
+        ) from error
+
+
+def _provider(provider_class: type[Provider[Any]], spec: AgentSpec, key: str | None) -> Provider[Any]:
+    arguments: dict[str, Any] = {"api_key": key} if key else {}
+    if spec.base_url:
+        # With an address of one's own, the provider's default key must not go there.
+        arguments = {"base_url": _allowed(spec.base_url), "api_key": key or NO_KEY}
+    try:
+        return provider_class(**arguments)
+    except TypeError as error:
+        what = " and ".join("base_url" if name == "base_url" else "api_key_variable" for name in arguments)
+        raise ConfigurationError(
+            f"The provider of {spec.model!r} does not take {what}; leave it empty.", field="base_url"
+        ) from error
+
+
+def _allowed(url: str) -> str:
+    check_url(url, UrlPolicy(blocked_networks=tuple(app_settings.BLOCKED_NETWORKS)))
+    return url
+
+
+def _key(spec: AgentSpec) -> str | None:
+    """Return the key that the agent names, if it names one."""
+    name = spec.api_key_variable
+    if not name:
+        return None
+    if not is_readable_variable(name, granted=True):
+        raise ConfigurationError(
+            f"MCP_CLIENT_ENV_DENY forbids reading the variable {name!r}.", field="api_key_variable"
+        )
+    value = os.environ.get(name)
+    if not value:
+        raise ConfigurationError(
+            f"The environment variable {name!r} of the agent {spec.name!r} is not set.",
+            field="api_key_variable",
+        )
+    return value

@@ -1,0 +1,28 @@
+"""Says what is missing if the extra ``agents`` is not installed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from importlib.util import find_spec
+from types import ModuleType
+
+from mcp_client_app.exceptions import ConfigurationError
+
+__all__ = ["load"]
+
+
+def load(name: str) -> ModuleType:
+    """Import a module of this package that needs pydantic-ai.
+
+    The library costs a second and 60 MB: processes that run no agent do without.
+
+    Raises:
+        ConfigurationError: It is not installed.
+    """
+    if find_spec("pydantic_ai") is None:
+        raise ConfigurationError(
+            "Agents need pydantic-ai; install 'django-mcp-client-app[agents]'.", field="INSTALLED_APPS"
+        )
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
+    return importlib.import_module(f"mcp_client_app.agents.{name}")
