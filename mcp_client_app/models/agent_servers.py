@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from mcp_client_app import validators
@@ -20,12 +20,47 @@ from mcp_client_app.models.agents import AgentConfig
 from mcp_client_app.models.fields import SecretMapField
 from mcp_client_app.models.servers import ServerConfig
 
-if TYPE_CHECKING:
-    from django.db.models.base import ModelBase
-
-__all__ = ["AgentServer"]
+__all__ = ["AgentServer", "AgentServerQuerySet", "raise_revisions"]
 
 Errors = dict[str, list[ValidationError]]
+
+
+class AgentServerQuerySet(models.QuerySet["AgentServer"]):
+    """Bulk changes raise the agents' revisions; ``receivers`` do so for single ones, and for deletions."""
+
+    def update(self, **kwargs: Any) -> int:
+        # Before and after: a change may hand a server to another agent, or be what the rows are found by.
+        changed = set(self.order_by().values_list("pk", flat=True)) if kwargs else set()
+        with transaction.atomic(using=self.db):
+            self._raise_revisions(changed)
+            updated = super().update(**kwargs)
+            if {"agent", "agent_id"} & set(kwargs):
+                self._raise_revisions(changed)
+        return updated
+
+    update.alters_data = True  # type: ignore[attr-defined]
+
+    def bulk_create(self, objs: Iterable[AgentServer], *args: Any, **kwargs: Any) -> list[AgentServer]:
+        objs = list(objs)
+        with transaction.atomic(using=self.db):
+            created = super().bulk_create(objs, *args, **kwargs)
+            raise_revisions(self.db, {row.agent_id for row in objs})
+        return created
+
+    bulk_create.alters_data = True  # type: ignore[attr-defined]
+
+    def get_by_natural_key(self, agent: str, server: str) -> AgentServer:
+        """Return what an agent may use of a server, both by name."""
+        return self.get(agent__name=agent, server__name=server)
+
+    def _raise_revisions(self, rows: set[int]) -> None:
+        agents = AgentServer.objects.using(self.db).filter(pk__in=rows).values_list("agent_id", flat=True)
+        raise_revisions(self.db, set(agents))
+
+
+def raise_revisions(database: str | None, agents: Iterable[int]) -> None:
+    """Note that agents have changed, after a change of what they may use."""
+    AgentConfig.objects.using(database).filter(pk__in=set(agents)).update(revision=models.F("revision") + 1)
 
 
 class AgentServer(models.Model):
@@ -89,6 +124,8 @@ class AgentServer(models.Model):
         help_text=_("Tool or pattern to 'never', 'writes', 'always' or 'deny'."),
     )
 
+    objects = AgentServerQuerySet.as_manager()
+
     class Meta:
         verbose_name = _("MCP server of an agent")
         verbose_name_plural = _("MCP servers of agents")
@@ -100,28 +137,13 @@ class AgentServer(models.Model):
     def __str__(self) -> str:
         return f"{self.agent}: {self.server}"
 
-    def save(
-        self,
-        force_insert: bool | tuple[ModelBase, ...] = False,
-        force_update: bool = False,
-        using: str | None = None,
-        update_fields: Iterable[str] | None = None,
-    ) -> None:
-        """Save, and raise the agent's revision."""
-        super().save(
-            force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields
-        )
-        self._raise_revision()
+    def natural_key(self) -> tuple[str, str]:
+        return (self.agent.name, self.server.name)
 
-    save.alters_data = True  # type: ignore[attr-defined]
-
-    def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
-        """Delete, and raise the agent's revision."""
-        deleted = super().delete(using, keep_parents)
-        self._raise_revision()
-        return deleted
-
-    delete.alters_data = True  # type: ignore[attr-defined]
+    natural_key.dependencies = (  # type: ignore[attr-defined]
+        "mcp_client_app.agentconfig",
+        "mcp_client_app.serverconfig",
+    )
 
     def clean(self) -> None:
         """Judge the columns that hold JSON.
@@ -132,10 +154,6 @@ class AgentServer(models.Model):
         super().clean()
         if errors := _errors_of(self):
             raise ValidationError(errors)
-
-    def _raise_revision(self) -> None:
-        agents = AgentConfig.objects.using(self._state.db)
-        agents.filter(pk=self.agent_id).update(revision=models.F("revision") + 1)
 
     def to_spec(self) -> AgentServerSpec:
         """Return what ``services`` works with."""
