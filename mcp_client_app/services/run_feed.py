@@ -8,16 +8,19 @@ reads them from the table, in order.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
+import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, close_old_connections, connections, router
+from django.db import close_old_connections, connections, router
 from django.utils import timezone
 
 from mcp_client_app.datatypes import RunStatus
@@ -26,7 +29,7 @@ from mcp_client_app.runtime.fork_gate import no_fork
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["Look", "News", "Passing", "RunFeed", "feed"]
+__all__ = ["Look", "News", "Passing", "RunFeed", "Watch", "feed"]
 
 SHORTEST: Final = 0.1
 """Seconds between two looks at the table while something happens."""
@@ -52,19 +55,67 @@ class Passing:
 
 
 News = Look | Passing
-Put = Callable[[News], None]
-"""Takes news from any thread; must neither wait nor raise."""
 
 
-@dataclass
+class Watch:
+    """One reader's news of one run; take them in a thread or on one event loop. Close it, or forget it."""
+
+    def __init__(self, run_id: UUID, feed: RunFeed) -> None:
+        self.run_id = run_id
+        self._feed = feed
+        self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._arrived = asyncio.Event()
+
+    def put(self, news: News) -> None:
+        """Add news; from any thread, without waiting."""
+        self._news.put(news)
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody reads any more
+                self._loop.call_soon_threadsafe(self._arrived.set)
+
+    def get(self, timeout: float | None) -> News | None:
+        """Wait in this thread for the next news; None if there are none in time."""
+        try:
+            return self._news.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    async def aget(self, timeout: float | None) -> News | None:
+        """Wait on this loop for the next news; None if there are none in time."""
+        self._loop = asyncio.get_running_loop()
+        while True:
+            self._arrived.clear()
+            with contextlib.suppress(queue.Empty):
+                return self._news.get_nowait()
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._arrived.wait()
+            except TimeoutError:
+                return None
+
+    def close(self) -> None:
+        """End the watch; twice does no harm."""
+        self._feed.leave(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
 class _Watched:
-    readers: list[Put] = field(default_factory=list)
-    number: int = 0
-    """The last event that readers were told of."""
+    """A run and those who watch it, as long as anybody else knows them."""
+
+    def __init__(self) -> None:
+        self.readers: weakref.WeakSet[Watch] = weakref.WeakSet()
+        self.number = 0
+        """The last event that readers were told of."""
 
     def tell(self, news: News) -> None:
-        for put in self.readers:
-            put(news)
+        for reader in self.readers:
+            reader.put(news)
 
 
 class RunFeed:
@@ -79,29 +130,30 @@ class RunFeed:
         self._watched: dict[UUID, _Watched] = {}
         self._thread: threading.Thread | None = None
         self._interval = SHORTEST
+        self._has_failed = False
         self._pid = os.getpid()
 
-    @contextlib.contextmanager
-    def watch(self, run_id: UUID, put: Put) -> Iterator[None]:
-        """Tell ``put`` what happens in a run while the block runs; read the table after entering it."""
+    def watch(self, run_id: UUID) -> Watch:
+        """Begin to watch a run; what is read from the table afterwards misses nothing."""
         if self._pid != os.getpid():  # a fork that skipped the hook, such as one made in C
             self.forget()
+        reader = Watch(run_id, self)
         with self._condition:
-            watched = self._watched.setdefault(run_id, _Watched())
-            watched.readers = [*watched.readers, put]
+            self._watched.setdefault(run_id, _Watched()).readers.add(reader)
             self._hurry()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="mcp-run-feed", daemon=True)
                 self._thread.start()
-        try:
-            yield
-        finally:
-            with self._condition:
-                watched.readers = [each for each in watched.readers if each is not put]
-                if not watched.readers and self._watched.get(run_id) is watched:
-                    del self._watched[run_id]
-                    if not self._watched:
-                        self._condition.notify_all()
+        return reader
+
+    def leave(self, reader: Watch) -> None:
+        """End a watch."""
+        with self._condition:
+            if (watched := self._watched.get(reader.run_id)) is not None:
+                watched.readers.discard(reader)
+            self._drop_unwatched()
+            if not self._watched:
+                self._condition.notify_all()
 
     def stored(self, run_id: UUID, number: int) -> None:
         """Tell of events that this process has stored, up to this number."""
@@ -135,9 +187,14 @@ class RunFeed:
             if self._watched:
                 self._condition.wait(self._interval)
             self._interval = min(self._interval * GROWTH, LONGEST)
+            self._drop_unwatched()
             if not self._watched:
                 self._thread = None
             return list(self._watched)
+
+    def _drop_unwatched(self) -> None:
+        for run_id in [each for each, watched in self._watched.items() if not watched.readers]:
+            del self._watched[run_id]
 
     def _look(self, runs: list[UUID]) -> None:
         try:
@@ -145,9 +202,12 @@ class RunFeed:
                 close_old_connections()
                 found = _standing(runs)
                 close_old_connections()
-        except (DatabaseError, InterfaceError):
-            logger.warning("The events of running agents could not be looked for.", exc_info=True)
+        except Exception:
+            if not self._has_failed:
+                logger.exception("The events of runs cannot be looked for; trying on.")
+            self._has_failed = True
             return
+        self._has_failed = False
         with self._condition:
             for run_id in runs:
                 if (watched := self._watched.get(run_id)) is None:
@@ -156,7 +216,7 @@ class RunFeed:
                 if number > watched.number:
                     watched.number = number
                     self._hurry()
-                    watched.tell(Look())
+                    watched.tell(Look(number))
                 elif needs_a_reader:
                     watched.tell(Look())
 

@@ -1,0 +1,157 @@
+"""A run as a stream of server-sent events: what has happened, from any event on, and what happens.
+
+A stream reads the events from the table, in order, and holds no database connection while it waits:
+whoever writes events in this process wakes it, one thread finds what other processes write. Pieces
+of text are told as they come, if the run executes in this process; they have no number and are not
+told again.
+
+Under WSGI the stream is a plain iterator and waits in its worker's thread, under ASGI it is an
+asynchronous one and waits on the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from typing import Any, Final
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, StreamingHttpResponse
+
+from mcp_client_app import services
+from mcp_client_app.api import streaming
+from mcp_client_app.api.streaming import comment, encoded, let_go_of_database, stream_response
+from mcp_client_app.exceptions import MCPClientError
+from mcp_client_app.services.run_feed import Look, News, Passing, Watch
+
+__all__ = ["RunStream", "run_stream_response"]
+
+AT_ONCE: Final = 200
+"""Events that are read with one query."""
+ENDS: Final = frozenset({"run.completed", "run.limit", "run.failed", "run.cancelled"})
+PAUSE: Final = "run.paused"
+
+
+class RunStream:
+    """One client that reads one run."""
+
+    def __init__(
+        self,
+        watch: Watch,
+        *,
+        number: int = 0,
+        opening: bytes = b"",
+        is_live: bool = False,
+        when_left: Callable[[], Any] | None = None,
+    ) -> None:
+        """Tell nothing yet.
+
+        Args:
+            watch: The run; the stream closes it.
+            number: The last event that the client has.
+            opening: Told first, in place of a comment.
+            is_live: Tell pieces of text as well, and end where the run begins to wait for people.
+            when_left: Done if the client goes away before the end.
+        """
+        self.watch = watch
+        self.number = number
+        self.opening = opening or comment("the events of a run")
+        self.is_live = is_live
+        self.is_over = False
+        self._when_left = when_left
+
+    def close(self) -> None:
+        """End the stream. Django calls this after the last byte, or when the client has gone."""
+        self.watch.close()
+        when_left, self._when_left = self._when_left, None
+        try:
+            if when_left is not None and not self.is_over:
+                when_left()
+        finally:
+            let_go_of_database()
+
+    def read(self, look: Look) -> bytes:
+        """Return further events from the table; nothing if there are no more. For threads."""
+        try:
+            return self._read(look.number)
+        finally:
+            let_go_of_database()
+
+    def _read(self, upto: int | None) -> bytes:
+        if self.is_over or (upto is not None and upto <= self.number):
+            return b""
+        # Asked first: what has ended by now has written all its events.
+        has_ended = upto is None and self._has_ended()
+        events = services.events_after(self.watch.run_id, self.number, AT_ONCE)
+        told = []
+        for event in events:
+            # What comes later in the table comes after pieces of text that are still to be told.
+            if self.is_over or (upto is not None and event.number > upto):
+                break
+            told.append(encoded(event.kind, event.data, event.number))
+            self.number = event.number
+            self.is_over = event.kind in ENDS or (event.kind == PAUSE and self.is_live)
+        self.is_over = self.is_over or (has_ended and not events)
+        return b"".join(told)
+
+    def _has_ended(self) -> bool:
+        try:
+            return services.get_run(self.watch.run_id).state.is_final
+        except MCPClientError:
+            return True  # it was deleted
+
+    def passed_on(self, news: Passing) -> Iterator[bytes]:
+        """Yield what is told of an event that has no number."""
+        if self.is_live:
+            yield encoded(news.kind, news.data)
+
+
+class ThreadStream(RunStream):
+    """The stream under WSGI."""
+
+    def __iter__(self) -> Generator[bytes]:
+        yield self.opening
+        news: News | None = Look()
+        while True:
+            match news:
+                case None:
+                    yield comment("nothing new")
+                case Passing():
+                    yield from self.passed_on(news)
+                case Look():
+                    while told := self.read(news):
+                        yield told
+            if self.is_over:
+                return
+            news = self.watch.get(streaming.KEEP_ALIVE)
+
+
+class LoopStream(RunStream):
+    """The stream under ASGI."""
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        yield self.opening
+        # What the view has opened, on the thread that Django keeps for this request.
+        await sync_to_async(let_go_of_database)()
+        # Threads that all streams share read for them: one of its own would wait with each.
+        read = sync_to_async(self.read, thread_sensitive=False)
+        news: News | None = Look()
+        while True:
+            match news:
+                case None:
+                    yield comment("nothing new")
+                case Passing():
+                    for told in self.passed_on(news):
+                        yield told
+                case Look():
+                    while told := await read(news):
+                        yield told
+            if self.is_over:
+                return
+            news = await self.watch.aget(streaming.KEEP_ALIVE)
+
+
+def run_stream_response(request: HttpRequest, watch: Watch, **options: Any) -> StreamingHttpResponse:
+    """Return the answer that tells what happens in a run; see ``RunStream`` for the options."""
+    kind = LoopStream if isinstance(request, ASGIRequest) else ThreadStream
+    return stream_response(kind(watch, **options))
