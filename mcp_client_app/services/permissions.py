@@ -12,6 +12,7 @@ __all__ = [
     "CALL",
     "CHANGE",
     "CHANGE_AGENT",
+    "CHANGE_RUN",
     "CONNECT",
     "DELETE",
     "DELETE_AGENT",
@@ -38,6 +39,7 @@ ADD_AGENT: Final = f"{APP}.add_agentconfig"
 CHANGE_AGENT: Final = f"{APP}.change_agentconfig"
 DELETE_AGENT: Final = f"{APP}.delete_agentconfig"
 RUN_AGENT: Final = f"{APP}.run_agentconfig"
+CHANGE_RUN: Final = f"{APP}.change_agentrun"
 
 
 def may(user: Any, permission: str) -> bool:
