@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 from mcp_client_app.client import plans, reads
+from mcp_client_app.client.listings import Target
 from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.client.outcome import CallOptions, shaped
 from mcp_client_app.client.plans import Blocks, OnProgress, Operation
@@ -62,6 +63,18 @@ class AsyncVerbs(abc.ABC):
     ) -> Listing[Any]:
         """Async twin of ``listing``."""
         return await self._arun(plans.listing(kind, server, refresh, wait, principal))
+
+    async def alistings(
+        self,
+        kind: str,
+        targets: Sequence[Target],
+        *,
+        every: bool = False,
+        refresh: bool = False,
+        wait: float | None = None,
+    ) -> Listing[Any]:
+        """Async twin of ``listings``."""
+        return await self._arun(plans.listings(kind, targets, every, refresh, wait))
 
     async def afind_tool(
         self, name: str, server: str | None = None, *, principal: str = SHARED

@@ -104,7 +104,7 @@ class Engine:
     def _status(self, connection: Connection) -> ServerStatus | None:
         """Return the server's status; None if this connection does not speak for the server any more."""
         name, principal = connection.spec.name, connection.principal
-        entry = self.pool.snapshot.entries.get(name)
+        entry = self.pool.snapshot.known(name)
         if entry is None:
             return None
         if not connection.retired:

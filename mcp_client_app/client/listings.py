@@ -13,7 +13,10 @@ from mcp_client_app.client.pool import ConnectionPool
 from mcp_client_app.datatypes import SHARED, ConnectionState, Listing
 from mcp_client_app.exceptions import MCPClientError, RequestTimeoutError, ServerUnavailableError
 
-__all__ = ["KINDS", "Kind", "gather", "of_server"]
+__all__ = ["KINDS", "Kind", "Target", "gather", "of_server", "of_targets"]
+
+Target = tuple[str, str]
+"""A server and the principal whose connection is meant."""
 
 _UP = (ConnectionState.READY, ConnectionState.IDLE, ConnectionState.LOST, ConnectionState.CONNECTING)
 """States in which the last catalogue still says what can be called: the next use (re)connects."""
@@ -21,7 +24,7 @@ _UP = (ConnectionState.READY, ConnectionState.IDLE, ConnectionState.LOST, Connec
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One of the four lists of a catalogue."""
+    """One of the lists of a catalogue."""
 
     name: str
     select: Callable[[Catalogue], tuple[Any, ...]]
@@ -29,6 +32,8 @@ class Kind:
 
 KINDS = {
     "tools": Kind("tools", lambda catalogue: catalogue.tools),
+    # With what the server-level filter forbids.
+    "known_tools": Kind("known_tools", lambda catalogue: catalogue.known),
     "resources": Kind("resources", lambda catalogue: catalogue.resources),
     "resource_templates": Kind("resource_templates", lambda catalogue: catalogue.resource_templates),
     "prompts": Kind("prompts", lambda catalogue: catalogue.prompts),
@@ -74,11 +79,28 @@ async def gather(
     is waited for at most ``wait`` seconds, counted from the start of its attempt (None: its
     list time limit; 0: nothing is connected or waited for).
     """
-    if only is not None:
-        names = [pool.snapshot.entry(name).name for name in only]
-    else:
-        names = [name for name, entry in pool.snapshot.entries.items() if entry.enabled]
-    results = await asyncio.gather(*(_one(pool, name, kind, refresh, wait, principal) for name in names))
+    names = _enabled(pool) if only is None else [pool.snapshot.entry(name).name for name in only]
+    return await of_targets(pool, [(name, principal) for name in names], kind, refresh=refresh, wait=wait)
+
+
+async def of_targets(
+    pool: ConnectionPool,
+    targets: Sequence[Target],
+    kind: Kind,
+    *,
+    every: bool = False,
+    refresh: bool = False,
+    wait: float | None = None,
+) -> Listing[Any]:
+    """List what some servers offer, and with ``every`` also what all other enabled ones do; see ``gather``.
+
+    One that does not exist has an error like those that cannot be reached.
+    """
+    if every:
+        named = {name.casefold() for name, _ in targets}
+        targets = [*targets, *((name, SHARED) for name in _enabled(pool) if name.casefold() not in named)]
+    names = [name for name, _ in targets]
+    results = await asyncio.gather(*(_one(pool, *target, kind, refresh, wait) for target in targets))
     items: list[Any] = []
     errors: dict[str, MCPClientError] = {}
     for name, outcome in zip(names, results, strict=True):
@@ -89,8 +111,12 @@ async def gather(
     return Listing(tuple(items), errors)
 
 
+def _enabled(pool: ConnectionPool) -> list[str]:
+    return [name for name, entry in pool.snapshot.entries.items() if entry.enabled]
+
+
 async def _one(
-    pool: ConnectionPool, name: str, kind: Kind, refresh: bool, wait: float | None, principal: str
+    pool: ConnectionPool, name: str, principal: str, kind: Kind, refresh: bool, wait: float | None
 ) -> tuple[Any, ...] | MCPClientError:
 
     async def read(connection: Connection) -> Catalogue:

@@ -22,8 +22,8 @@ from mcp_client_app.client.handle import SCOPE, ScopedConnection, ServerHandle
 from mcp_client_app.client.listings import KINDS
 from mcp_client_app.client.loop import EventRelay, forbid_running_loop
 from mcp_client_app.client.observers import Observer
-from mcp_client_app.client.plans import Operation
-from mcp_client_app.client.pool import ConnectionPool
+from mcp_client_app.client.plans import Operation, applied
+from mcp_client_app.client.private_servers import PrivateServers
 from mcp_client_app.client.sources import REFUSALS, ServerEntry, Snapshot, Source, StaticSource
 from mcp_client_app.client.status import status_of
 from mcp_client_app.client.sync_verbs import SyncVerbs
@@ -53,6 +53,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         observers: Iterable[Observer] = (),
     ) -> None:
         self.source = source if source is not None else StaticSource()
+        self.private = PrivateServers()
         self.options = options if options is not None else ManagerOptions()
         self.observers: list[Observer] = list(observers)
         self.input_handlers: dict[str, InputHandler] = {}
@@ -89,32 +90,32 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         self, verb: str, operation: Operation[T], relay: EventRelay | None = None, *, fresh: bool = False
     ) -> T:
         forbid_running_loop(verb)
-        snapshot = self.source.current(fresh=fresh)
+        snapshot = self.private.beside(self.source.current(fresh=fresh))
         engine = self._started()
         thread, pool = engine.thread, engine.pool
         try:
-            return thread.run(lambda: _apply(pool, snapshot, operation), relay)
+            return thread.run(lambda: applied(pool, snapshot, operation), relay)
         except REFUSALS:
             self.source.invalidate()
-            newer = self.source.current()
+            newer = self.private.beside(self.source.current())
             if newer.version == snapshot.version:
                 raise
-        return thread.run(lambda: _apply(pool, newer, operation), relay)
+        return thread.run(lambda: applied(pool, newer, operation), relay)
 
     async def _arun(
         self, operation: Operation[T], relay: EventRelay | None = None, *, fresh: bool = False
     ) -> T:
-        snapshot = await self.source.acurrent(fresh=fresh)
+        snapshot = self.private.beside(await self.source.acurrent(fresh=fresh))
         engine = self._started()
         thread, pool = engine.thread, engine.pool
         try:
-            return await thread.arun(lambda: _apply(pool, snapshot, operation), relay)
+            return await thread.arun(lambda: applied(pool, snapshot, operation), relay)
         except REFUSALS:
             self.source.invalidate()
-            newer = await self.source.acurrent()
+            newer = self.private.beside(await self.source.acurrent())
             if newer.version == snapshot.version:
                 raise
-        return await thread.arun(lambda: _apply(pool, newer, operation), relay)
+        return await thread.arun(lambda: applied(pool, newer, operation), relay)
 
     # Connecting ------------------------------------------------------------------------
 
@@ -269,7 +270,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         Raises:
             UnknownServerError: There is none of this name.
         """
-        snapshot = self.source.current()
+        snapshot = self.private.beside(self.source.current())
         return self._statuses(snapshot) if name is None else self._status(snapshot, name, principal)
 
     @overload
@@ -282,14 +283,21 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         self, name: str | None = None, *, principal: str = SHARED
     ) -> ServerStatus | list[ServerStatus]:
         """Async twin of ``status``."""
-        snapshot = await self.source.acurrent()
+        snapshot = self.private.beside(await self.source.acurrent())
         return self._statuses(snapshot) if name is None else self._status(snapshot, name, principal)
 
     def follow_soon(self) -> None:
         """Follow a change of the configuration that this process made, without waiting for the next use."""
         engine = self._engine
         if engine is not None and self._pid == os.getpid() and not self._closed:
-            snapshot = self.source.current()
+            self.private.beside(self.source.current())
+            self.apply_soon()
+
+    def apply_soon(self) -> None:
+        """Follow what is known already; never looks, never waits: fit for the collection of garbage."""
+        engine = self._engine
+        if engine is not None and engine.thread.is_alive:
+            snapshot = self.private.latest()
             engine.thread.call_soon(lambda: engine.pool.apply(snapshot))
 
     def add_server(self, name: str, config: Mapping[str, Any]) -> ServerHandle:
@@ -324,8 +332,9 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
 
     def entry(self, name: str) -> ServerEntry | None:
         """Return a server as this process knew it at its last use; never looks, never waits."""
+        snapshot = self._engine.pool.snapshot if self._engine is not None else Snapshot(version=0)
         try:
-            return self._engine.pool.snapshot.entry(name) if self._engine is not None else None
+            return snapshot.known(name) or snapshot.entry(name)
         except UnknownServerError:
             return None
 
@@ -338,7 +347,7 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         return self.status(name).stderr_tail
 
     def _status(self, snapshot: Snapshot, name: str, principal: str = SHARED) -> ServerStatus:
-        entry = snapshot.entry(name)
+        entry = snapshot.entry(name, principal)
         engine = self._engine
         if engine is None:
             return status_of(entry, None, principal)
@@ -379,16 +388,12 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         """After a fork, in the child: be as new. The parent's threads are gone, its servers are not ours."""
         engine, self._engine = self._engine, None
         self._lock = threading.Lock()
+        self.private.forget_locks()
         self._pid = os.getpid()
         if engine is not None:
             engine.forget()
         for observer in self.observers:
             observer.forked()
-
-
-async def _apply(pool: ConnectionPool, snapshot: Snapshot, operation: Operation[T]) -> T:
-    pool.apply(snapshot)
-    return await operation(pool)
 
 
 def _ignore(name: str) -> None:

@@ -95,7 +95,7 @@ async def disconnect(pool: ConnectionPool, name: str, *, principal: str = SHARED
     """Disconnect and stay so until ``connect``; fine if it is not connected."""
     connection = pool.connection(name, principal)
     # Whoever takes the row's flag back, in whatever process, takes back this stop, too.
-    await (connection.stop(ROW_STOP) if pool.snapshot.entry(name).stopped else connection.stop())
+    await (connection.stop(ROW_STOP) if pool.snapshot.entry(name, principal).stopped else connection.stop())
 
 
 async def follow(pool: ConnectionPool) -> None:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from mcp_client_app.client import listings, operations
+from mcp_client_app.client import listings as listings_of
+from mcp_client_app.client import operations
 from mcp_client_app.client.caller import Caller, OnProgress
+from mcp_client_app.client.listings import Target
 from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.client.pool import ConnectionPool
 from mcp_client_app.client.rounds import Continuation
+from mcp_client_app.client.sources import Snapshot
 from mcp_client_app.datatypes import InputHandler, Listing, ManagerOptions, ToolInfo
 from mcp_client_app.exceptions import MCPClientError
 
-__all__ = ["Blocks", "OnProgress", "Operation", "calling", "find", "listing", "relay_of", "tool_call"]
+__all__ = [
+    "Blocks",
+    "OnProgress",
+    "Operation",
+    "applied",
+    "calling",
+    "find",
+    "listing",
+    "listings",
+    "relay_of",
+    "tool_call",
+]
 
 T = TypeVar("T")
 Operation = Callable[[ConnectionPool], Coroutine[Any, Any, T]]
@@ -68,13 +82,28 @@ def listing(
 ) -> Operation[Listing[Any]]:
     """Plan the listing of one server, or of all; with ``wait``, one server is treated as all are."""
     if server is not None and wait is None:
-        return lambda pool: listings.of_server(
-            pool, server, listings.KINDS[kind], refresh=refresh, principal=principal
+        return lambda pool: listings_of.of_server(
+            pool, server, listings_of.KINDS[kind], refresh=refresh, principal=principal
         )
     only = None if server is None else [server]
-    return lambda pool: listings.gather(
-        pool, listings.KINDS[kind], refresh=refresh, wait=wait, principal=principal, only=only
+    return lambda pool: listings_of.gather(
+        pool, listings_of.KINDS[kind], refresh=refresh, wait=wait, principal=principal, only=only
     )
+
+
+def listings(
+    kind: str, targets: Sequence[Target], every: bool, refresh: bool, wait: float | None
+) -> Operation[Listing[Any]]:
+    """Plan the listing of some servers, each with its principal."""
+    return lambda pool: listings_of.of_targets(
+        pool, targets, listings_of.KINDS[kind], every=every, refresh=refresh, wait=wait
+    )
+
+
+async def applied(pool: ConnectionPool, snapshot: Snapshot, operation: Operation[T]) -> T:
+    """Follow the snapshot, then do what is asked."""
+    pool.apply(snapshot)
+    return await operation(pool)
 
 
 async def find(pool: ConnectionPool, name: str, server: str | None, principal: str) -> ToolInfo | None:

@@ -55,7 +55,7 @@ class ConnectionPool:
         """
         if self._closed:
             raise ManagerClosedError
-        entry = self.snapshot.entry(name)
+        entry = self.snapshot.entry(name, principal)
         key = (entry.name, principal)
         connection = self._connections.get(key)
         if connection is None:
@@ -119,7 +119,7 @@ class ConnectionPool:
         self.snapshot = snapshot
         self.host.names_changed()
         for key, connection in list(self._connections.items()):
-            entry = snapshot.entries.get(key[0])
+            entry = snapshot.known(key[0])
             spec = entry.spec if entry is not None and entry.enabled else None
             if entry is None or spec is None or spec.link_key != connection.spec.link_key:
                 self._backoffs.pop(key[0], None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from mcp_client_app.datatypes import ServerSpec, Transport
+from mcp_client_app.datatypes import SHARED, ServerSpec, Transport
 from mcp_client_app.exceptions import (
     AmbiguousToolError,
     ConfigurationError,
@@ -47,6 +47,8 @@ class ServerEntry:
     """Disconnected on purpose, for all processes."""
     revision: int = 0
     warnings: tuple[str, ...] = ()
+    principal: str = SHARED
+    """Of a private server: who alone may use it."""
 
     def usable_spec(self) -> ServerSpec:
         """Return the spec.
@@ -72,13 +74,22 @@ class Snapshot:
     entries: Mapping[str, ServerEntry] = field(default_factory=dict)
     version: int = field(default_factory=_versions.__next__)
     """Grows: an older snapshot never replaces a newer one."""
+    private: Mapping[str, ServerEntry] = field(default_factory=dict)
+    """Servers of single principals; see ``private_servers``."""
 
-    def entry(self, name: str) -> ServerEntry:
+    def known(self, name: str) -> ServerEntry | None:
+        """Return the entry of a server by its exact name, a private one, too."""
+        return self.entries.get(name) or self.private.get(name)
+
+    def entry(self, name: str, principal: str = SHARED) -> ServerEntry:
         """Return the entry of a server; names are compared without regard to case.
 
         Raises:
-            UnknownServerError: There is none.
+            UnknownServerError: There is none, or it is another principal's.
         """
+        own = self.private.get(name)
+        if own is not None and own.principal == principal:
+            return own
         found = self.entries.get(name)
         if found is None:
             folded = str(name).strip().casefold()

@@ -7,10 +7,11 @@ running event loop it raises ``AsyncContextError`` and names its twin in ``async
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 from mcp_client_app.client import plans, reads
+from mcp_client_app.client.listings import Target
 from mcp_client_app.client.loop import EventRelay
 from mcp_client_app.client.outcome import CallOptions, shaped
 from mcp_client_app.client.plans import Blocks, OnProgress, Operation
@@ -76,6 +77,21 @@ class SyncVerbs(abc.ABC):
     ) -> Listing[Any]:
         """List ``tools``, ``resources``, ``resource_templates`` or ``prompts``, with errors per server."""
         return self._run("listing", plans.listing(kind, server, refresh, wait, principal))
+
+    def listings(
+        self,
+        kind: str,
+        targets: Sequence[Target],
+        *,
+        every: bool = False,
+        refresh: bool = False,
+        wait: float | None = None,
+    ) -> Listing[Any]:
+        """List some servers, each with its principal, and with ``every`` all other enabled ones, too.
+
+        ``known_tools`` are the tools with those that the servers' own filters forbid.
+        """
+        return self._run("listings", plans.listings(kind, targets, every, refresh, wait))
 
     def find_tool(self, name: str, server: str | None = None, *, principal: str = SHARED) -> ToolInfo | None:
         """Find a tool by bare or public name; None if there is none, or no single one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -47,6 +47,8 @@ class CallRecord:
     agent: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     correlation_id: str = field(default_factory=new_correlation_id)
+    conceal: Callable[[Any], Any] = field(default=lambda value: value, repr=False)
+    """Masks what is secret in the payloads beyond what the settings and the server's own secrets say."""
     started_at: datetime = field(default_factory=timezone.now)
     _began: float = field(default_factory=time.monotonic)
 
@@ -125,8 +127,8 @@ class CallRecord:
             request_size=_size(self.arguments),
             result_size=_size(result),
             correlation_id=_text(self.correlation_id, 64),
-            arguments=redacted(self.arguments, spec) if payloads else None,
-            result=redacted(result, spec) if payloads and result is not None else None,
+            arguments=redacted(self.conceal(self.arguments), spec) if payloads else None,
+            result=redacted(self.conceal(result), spec) if payloads and result is not None else None,
         )
 
 

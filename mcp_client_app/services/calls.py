@@ -7,9 +7,8 @@ written down.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from asgiref.sync import sync_to_async
 
@@ -24,12 +23,10 @@ from mcp_client_app.datatypes import (
     ToolInfo,
     ToolResult,
 )
-from mcp_client_app.exceptions import MCPClientError, ToolError
-from mcp_client_app.models.calls import new_correlation_id
-from mcp_client_app.naming import split_public_name
+from mcp_client_app.exceptions import ToolError
 from mcp_client_app.runtime import get_mcp_manager
-from mcp_client_app.services.audit import CallRecord
 from mcp_client_app.services.permissions import CALL, VIEW, require
+from mcp_client_app.services.recording import arecorded, new_record, recorded
 
 __all__ = [
     "acall_tool",
@@ -44,7 +41,6 @@ __all__ = [
     "read_resource",
 ]
 
-T = TypeVar("T", ToolResult, ResourceResult, PromptResult, Completion)
 OnProgress = Callable[[Progress], Any]
 InputResponses = Mapping[str, InputAnswer | Mapping[str, Any]]
 """Answers by key; see the manager's ``call_tool``."""
@@ -85,7 +81,7 @@ def call_tool(
         PermissionDeniedError: The user may not call tools.
         MCPClientError: As for the manager's ``call_tool``.
     """
-    record = _record("tool", name, server, user, agent, arguments, correlation_id)
+    record = new_record("tool", name, server, user, agent, arguments, correlation_id)
 
     def call() -> ToolResult:
         require(user, CALL, server=server)
@@ -101,7 +97,7 @@ def call_tool(
         )
         return result
 
-    return _raised(_recorded("call_tool", record, call), raise_on_error)
+    return _raised(recorded("call_tool", record, call), raise_on_error)
 
 
 async def acall_tool(
@@ -120,7 +116,7 @@ async def acall_tool(
     correlation_id: str | None = None,
 ) -> ToolResult:
     """Async twin of ``call_tool``; ``on_progress`` and ``on_input`` may be coroutine functions."""
-    record = _record("tool", name, server, user, agent, arguments, correlation_id)
+    record = new_record("tool", name, server, user, agent, arguments, correlation_id)
 
     async def call() -> ToolResult:
         await sync_to_async(require)(user, CALL, server=server)
@@ -136,7 +132,7 @@ async def acall_tool(
         )
         return result
 
-    return _raised(await _arecorded(record, call), raise_on_error)
+    return _raised(await arecorded(record, call), raise_on_error)
 
 
 def find_tool(name: str, *, server: str | None = None, user: Any = None) -> ToolInfo | None:
@@ -165,7 +161,7 @@ def read_resource(
     correlation_id: str | None = None,
 ) -> ResourceResult:
     """Read a resource for somebody, and write down that it happened."""
-    record = _record("resource", uri, server, user, agent, None, correlation_id)
+    record = new_record("resource", uri, server, user, agent, None, correlation_id)
 
     def call() -> ResourceResult:
         require(user, CALL, server=server)
@@ -178,7 +174,7 @@ def read_resource(
             request_state=request_state,
         )
 
-    return _recorded("read_resource", record, call)
+    return recorded("read_resource", record, call)
 
 
 async def aread_resource(
@@ -194,7 +190,7 @@ async def aread_resource(
     correlation_id: str | None = None,
 ) -> ResourceResult:
     """Async twin of ``read_resource``."""
-    record = _record("resource", uri, server, user, agent, None, correlation_id)
+    record = new_record("resource", uri, server, user, agent, None, correlation_id)
 
     async def call() -> ResourceResult:
         await sync_to_async(require)(user, CALL, server=server)
@@ -207,7 +203,7 @@ async def aread_resource(
             request_state=request_state,
         )
 
-    return await _arecorded(record, call)
+    return await arecorded(record, call)
 
 
 def get_prompt(
@@ -224,7 +220,7 @@ def get_prompt(
     correlation_id: str | None = None,
 ) -> PromptResult:
     """Fill in a prompt for somebody, and write down that it happened."""
-    record = _record("prompt", name, server, user, agent, arguments, correlation_id)
+    record = new_record("prompt", name, server, user, agent, arguments, correlation_id)
 
     def call() -> PromptResult:
         require(user, CALL, server=server)
@@ -238,7 +234,7 @@ def get_prompt(
             request_state=request_state,
         )
 
-    return _recorded("get_prompt", record, call)
+    return recorded("get_prompt", record, call)
 
 
 async def aget_prompt(
@@ -255,7 +251,7 @@ async def aget_prompt(
     correlation_id: str | None = None,
 ) -> PromptResult:
     """Async twin of ``get_prompt``."""
-    record = _record("prompt", name, server, user, agent, arguments, correlation_id)
+    record = new_record("prompt", name, server, user, agent, arguments, correlation_id)
 
     async def call() -> PromptResult:
         await sync_to_async(require)(user, CALL, server=server)
@@ -269,7 +265,7 @@ async def aget_prompt(
             request_state=request_state,
         )
 
-    return await _arecorded(record, call)
+    return await arecorded(record, call)
 
 
 def complete(
@@ -284,13 +280,13 @@ def complete(
     correlation_id: str | None = None,
 ) -> Completion:
     """Ask for suggestions for somebody, and write down that it happened; see the manager's ``complete``."""
-    record = _record("completion", _target(ref), server, user, "", {argument: value}, correlation_id)
+    record = new_record("completion", _target(ref), server, user, "", {argument: value}, correlation_id)
 
     def call() -> Completion:
         require(user, CALL, server=server)
         return get_mcp_manager().complete(server, ref, argument, value, context=context, timeout=timeout)
 
-    return _recorded("complete", record, call)
+    return recorded("complete", record, call)
 
 
 async def acomplete(
@@ -305,7 +301,7 @@ async def acomplete(
     correlation_id: str | None = None,
 ) -> Completion:
     """Async twin of ``complete``."""
-    record = _record("completion", _target(ref), server, user, "", {argument: value}, correlation_id)
+    record = new_record("completion", _target(ref), server, user, "", {argument: value}, correlation_id)
 
     async def call() -> Completion:
         await sync_to_async(require)(user, CALL, server=server)
@@ -313,77 +309,7 @@ async def acomplete(
             server, ref, argument, value, context=context, timeout=timeout
         )
 
-    return await _arecorded(record, call)
-
-
-# Writing down ------------------------------------------------------------------------
-
-
-def _record(
-    kind: str,
-    name: str,
-    server: str | None,
-    user: Any,
-    agent: str,
-    arguments: Mapping[str, Any] | None,
-    correlation_id: str | None,
-) -> CallRecord:
-    owner, own_name = server, str(name)
-    if kind == "tool" and owner is None and (parts := split_public_name(own_name)) is not None:
-        owner, own_name = parts
-    return CallRecord(
-        kind=kind,
-        tool=own_name,
-        server=owner or "",
-        user=user,
-        agent=agent,
-        arguments=arguments or {},
-        correlation_id=correlation_id or new_correlation_id(),
-    )
-
-
-def _recorded(verb: str, record: CallRecord, call: Callable[[], T]) -> T:
-    forbid_running_loop(verb)
-    try:
-        result = call()
-    except BaseException as error:
-        _name_server(record, error)
-        record.finish(error=error)
-        raise
-    _finish(record, result)
-    return result
-
-
-async def _arecorded(record: CallRecord, call: Callable[[], Awaitable[T]]) -> T:
-    try:
-        result = await call()
-    except BaseException as error:
-        _name_server(record, error)
-        # Shielded: the row is written although a cancelled caller is cancelled again.
-        await asyncio.shield(sync_to_async(record.finish)(error=error))
-        raise
-    await sync_to_async(_finish)(record, result)
-    return result
-
-
-def _finish(record: CallRecord, result: Any) -> None:
-    failed = False
-    payload: Any = None
-    if isinstance(result, ToolResult):
-        record.server, record.tool, failed = result.server, result.tool, result.is_error
-        payload = {"content": list(result.content), "structuredContent": result.structured}
-    elif isinstance(result, ResourceResult):
-        payload = {"contents": list(result.contents)}
-    elif isinstance(result, PromptResult):
-        payload = {"messages": list(result.messages)}
-    elif isinstance(result, Completion):
-        payload = {"values": list(result.values)}
-    record.finish(failed=failed, result=payload)
-
-
-def _name_server(record: CallRecord, error: BaseException) -> None:
-    if isinstance(error, MCPClientError) and error.server:
-        record.server = error.server
+    return await arecorded(record, call)
 
 
 def _raised(result: ToolResult, raise_on_error: bool) -> ToolResult:
