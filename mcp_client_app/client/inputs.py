@@ -9,12 +9,10 @@ import mcp_types as types
 from pydantic import TypeAdapter, ValidationError
 
 from mcp_client_app.datatypes import SHARED, InputAnswer, InputHandler, InputKind, InputRequest
+from mcp_client_app.elicitation import ACTIONS, elicitation_answer, misfit
 from mcp_client_app.exceptions import ConfigurationError, InvalidInputError, ProtocolError
-from mcp_client_app.json_schema import SchemaChecker
 
 __all__ = ["by_kind", "is_input_required", "read_requests", "url_requests", "wire_answer", "wire_responses"]
-
-ACTIONS = ("accept", "decline", "cancel")
 
 _KINDS = {kind.method: kind for kind in InputKind}
 _FORMS: dict[InputKind, TypeAdapter[Any]] = {
@@ -101,21 +99,16 @@ def wire_answer(answer: InputAnswer) -> dict[str, Any] | None:
         InvalidInputError: The content does not fit what was asked for; tells no value of it.
     """
     request = answer.request
-    if answer.action not in ACTIONS:
-        raise _invalid(request, [f"the action must be one of {', '.join(ACTIONS)}"])
     if request is None or request.kind is InputKind.ELICITATION:
-        if answer.action != "accept" or answer.content is None:
-            return {"action": answer.action}
-        content = dict(answer.content)
-        if request is not None and request.requested_schema is not None:
-            _check(request, request.requested_schema, content)
-        return {"action": "accept", "content": content}
+        return elicitation_answer(request, answer.action, answer.content)
+    if answer.action not in ACTIONS:
+        raise misfit(request, [f"the action must be one of {', '.join(ACTIONS)}"])
     if answer.action != "accept":
         return None
     try:
         form = _FORMS[request.kind].validate_python(dict(answer.content or {}), by_name=False)
     except ValidationError as error:
-        raise _invalid(request, _places(error)) from None
+        raise misfit(request, _places(error)) from None
     wire: dict[str, Any] = form.model_dump(by_alias=True, mode="json", exclude_none=True)
     return wire
 
@@ -155,23 +148,6 @@ def _given(key: str, response: Any) -> dict[str, Any]:
     if not isinstance(response.get("content", {}), Mapping | list | None):
         raise InvalidInputError(f"The content of the answer {key!r} must be an object.", key=key)
     return {name: value for name, value in response.items() if value is not None}
-
-
-def _check(request: InputRequest, schema: Mapping[str, Any], content: Mapping[str, Any]) -> None:
-    checker = SchemaChecker(schema, discreet=True)
-    if errors := checker.errors(content):
-        raise _invalid(request, errors)
-
-
-def _invalid(request: InputRequest | None, errors: list[str]) -> InvalidInputError:
-    server = request.server if request is not None else None
-    kind = request.kind.value if request is not None else "input"
-    return InvalidInputError(
-        f"The answer to a request for {kind} does not fit: {'; '.join(errors)}.",
-        server=server,
-        key=(request.key or None) if request is not None else None,
-        errors=errors,
-    )
 
 
 def _places(error: ValidationError) -> list[str]:

@@ -178,9 +178,15 @@ class Approval(models.Model):
         return self.expires_at <= timezone.now()
 
     @property
+    def standing(self) -> Approval.Status:
+        """The status as it is now, also before anybody has written down that the time is over."""
+        is_overdue = self.status in UNSETTLED and self.is_expired
+        return self.Status.EXPIRED if is_overdue else self.Status(self.status)
+
+    @property
     def is_pending(self) -> bool:
         """Whether it can still be decided."""
-        return self.status == self.Status.PENDING and not self.is_expired
+        return self.standing == self.Status.PENDING
 
     @property
     def is_input(self) -> bool:

@@ -14,6 +14,7 @@ __all__ = [
     "CHANGE_AGENT",
     "CHANGE_RUN",
     "CONNECT",
+    "DECIDE",
     "DELETE",
     "DELETE_AGENT",
     "REFERENCE",
@@ -21,6 +22,8 @@ __all__ = [
     "RUN_CODE",
     "VIEW",
     "VIEW_AGENT",
+    "VIEW_APPROVAL",
+    "VIEW_RUN",
     "may",
     "require",
 ]
@@ -39,7 +42,10 @@ ADD_AGENT: Final = f"{APP}.add_agentconfig"
 CHANGE_AGENT: Final = f"{APP}.change_agentconfig"
 DELETE_AGENT: Final = f"{APP}.delete_agentconfig"
 RUN_AGENT: Final = f"{APP}.run_agentconfig"
+VIEW_RUN: Final = f"{APP}.view_agentrun"
 CHANGE_RUN: Final = f"{APP}.change_agentrun"
+VIEW_APPROVAL: Final = f"{APP}.view_approval"
+DECIDE: Final = f"{APP}.decide_approval"
 
 
 def may(user: Any, permission: str) -> bool:
