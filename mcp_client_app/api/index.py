@@ -12,7 +12,17 @@ from mcp_client_app.api.viewsets import MCPViewSet
 
 __all__ = ["IndexViewSet", "NowhereViewSet"]
 
-PLACES = ("servers", "tools", "resources", "resource-templates", "prompts", "calls", "export", "health")
+PLACES = (
+    "servers",
+    "tools",
+    "resources",
+    "resource-templates",
+    "prompts",
+    "agents",
+    "calls",
+    "export",
+    "health",
+)
 
 
 class IndexViewSet(MCPViewSet):

@@ -8,15 +8,15 @@ from typing import Any
 from rest_framework.request import Request
 
 from mcp_client_app.exceptions import StaleRevisionError
-from mcp_client_app.models import ServerConfig
+from mcp_client_app.models.revisions import RevisedModel
 
 __all__ = ["etag", "expected_revision"]
 
 _TAG = re.compile(r'"(\d{1,18})"\Z')
 
 
-def etag(row: ServerConfig) -> str:
-    """Return the entity tag of a server."""
+def etag(row: RevisedModel) -> str:
+    """Return the entity tag of a row."""
     return f'"{row.revision}"'
 
 
@@ -24,7 +24,7 @@ def expected_revision(request: Request, body: dict[str, Any] | None = None) -> i
     """Return the revision that a change was made for; None if any will do. The header wins.
 
     Raises:
-        StaleRevisionError: The header holds no tag that a server of ours can have.
+        StaleRevisionError: The header holds no tag that a row of ours can have.
     """
     header = request.headers.get("If-Match", "").strip()
     given: int | None = (body or {}).get("revision")
@@ -34,5 +34,5 @@ def expected_revision(request: Request, body: dict[str, Any] | None = None) -> i
         return None
     tag = _TAG.match(header)
     if tag is None:
-        raise StaleRevisionError("The header 'If-Match' holds no tag of a server; load the server again.")
+        raise StaleRevisionError("The header 'If-Match' holds no tag of ours; load it again.")
     return int(tag[1])

@@ -22,6 +22,7 @@ from mcp_client_app.api.connections import ConnectionViewSet, ServerConnectionVi
 from mcp_client_app.api.health import HealthSerializer, HealthViewSet
 from mcp_client_app.api.history import HistoryViewSet
 from mcp_client_app.api.offers import KINDS, OfferViewSet, ServerOfferViewSet
+from mcp_client_app.api.schema_agents import describe_agents
 from mcp_client_app.api.schema_parts import (
     CORRELATION,
     IF_MATCH,
@@ -141,6 +142,7 @@ def _describe() -> None:
     )
     health = {200: HealthSerializer, 503: HealthSerializer}
     operation(HealthViewSet, "show", "health", health)
+    describe_agents()
 
 
 class SchemaView(ConfiguredEndpoint, SpectacularAPIView):

@@ -6,7 +6,7 @@ from typing import Final
 
 from drf_spectacular.utils import OpenApiExample
 
-__all__ = ["CHANGES", "CONNECT", "IMPORT", "NEW_SERVER", "TOOL_CALL"]
+__all__ = ["AGENT_CHANGES", "CHANGES", "CONNECT", "IMPORT", "NEW_AGENT", "NEW_SERVER", "TOOL_CALL"]
 
 NEW_SERVER: Final = [
     OpenApiExample(
@@ -35,6 +35,38 @@ CHANGES: Final = [
     OpenApiExample(
         "Set one secret, remove another, leave the rest",
         value={"env": {"API_KEY": "new value", "OLD_KEY": None}, "revision": 1790000000},
+        request_only=True,
+    )
+]
+NEW_AGENT: Final = [
+    OpenApiExample(
+        "An agent with two servers",
+        value={
+            "name": "support",
+            "model": "anthropic:claude-sonnet-4-5",
+            "instructions": "Answer questions about tickets.",
+            "approval": "writes",
+            "servers": [
+                {
+                    "server": "tracker",
+                    "allowed_tools": ["search_*", "get_*", "add_comment"],
+                    "fixed_arguments": {"search_tickets": {"project": "HELP"}},
+                },
+                {"server": "notes", "tool_approvals": {"delete_*": "deny"}},
+            ],
+        },
+        request_only=True,
+    )
+]
+AGENT_CHANGES: Final = [
+    OpenApiExample(
+        "One server alone from now on, what is fixed for it stays",
+        value={
+            "servers": [
+                {"server": "tracker", "fixed_arguments": {"search_tickets": {"project": {"set": True}}}}
+            ],
+            "revision": 1790000000,
+        },
         request_only=True,
     )
 ]

@@ -11,6 +11,7 @@ from typing import Final
 
 from django.urls import URLPattern, re_path
 
+from mcp_client_app.api.agents import AgentViewSet
 from mcp_client_app.api.calls import RequestViewSet, ToolCallViewSet
 from mcp_client_app.api.connections import ConnectionViewSet, ServerConnectionViewSet
 from mcp_client_app.api.health import HealthViewSet
@@ -26,6 +27,7 @@ __all__ = ["app_name", "urlpatterns"]
 app_name = "mcp_client"
 
 SERVER: Final = r"servers/(?P<name>[^/]+)"
+AGENT: Final = r"agents/(?P<name>[^/]+)"
 
 
 def _endpoint(place: str, viewset: type[MCPViewSet], name: str, **actions: str) -> URLPattern:
@@ -69,6 +71,16 @@ urlpatterns = [
     _endpoint("complete", RequestViewSet, "complete", post="complete"),
     _endpoint("connect", ConnectionViewSet, "connect", post="connect"),
     _endpoint("disconnect", ConnectionViewSet, "disconnect", post="disconnect"),
+    _endpoint("agents", AgentViewSet, "agent-list", get="list", post="create"),
+    _endpoint(
+        AGENT,
+        AgentViewSet,
+        "agent-detail",
+        get="retrieve",
+        put="update",
+        patch="partial_update",
+        delete="destroy",
+    ),
     _endpoint("calls", HistoryViewSet, "call-list", get="list"),
     _endpoint("import", TransferViewSet, "import", post="import_servers"),
     _endpoint("export", TransferViewSet, "export", get="export_servers"),

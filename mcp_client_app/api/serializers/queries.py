@@ -10,6 +10,7 @@ from mcp_client_app.datatypes import Transport
 from mcp_client_app.models import ToolCall
 
 __all__ = [
+    "AgentQuerySerializer",
     "CallQuerySerializer",
     "ExportQuerySerializer",
     "OfferQuerySerializer",
@@ -28,6 +29,16 @@ class ServerQuerySerializer(serializers.Serializer[Any]):
     )
     transport = serializers.ChoiceField(choices=[transport.value for transport in Transport], required=False)
     enabled = serializers.BooleanField(required=False, allow_null=True, default=None)
+
+
+class AgentQuerySerializer(serializers.Serializer[Any]):
+    """Which agents to list."""
+
+    search = serializers.CharField(
+        required=False, allow_blank=True, help_text="Part of name, label or description."
+    )
+    enabled = serializers.BooleanField(required=False, allow_null=True, default=None)
+    server = serializers.CharField(required=False, help_text="Only agents that name this server.")
 
 
 class ServerOfferQuerySerializer(serializers.Serializer[Any]):

@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from mcp_client_app.api.serializers.numbers import SecondsField
 from mcp_client_app.api.serializers.secrets import (
     SecretChangesField,
     StoredSecretSerializer,
@@ -133,18 +134,6 @@ def _seconds(text: str) -> serializers.FloatField:
 def _texts(**kwargs: Any) -> serializers.ListField:
     child = serializers.CharField(trim_whitespace=False, allow_blank=kwargs.pop("allow_blank", False))
     return serializers.ListField(child=child, required=False, **kwargs)
-
-
-class SecondsField(serializers.FloatField):
-    """A number of seconds. The limits of its values do not help against numbers that no float can hold."""
-
-    def to_internal_value(self, data: Any) -> float:
-        if isinstance(data, bool):  # a number to Python, a slip to whoever wrote it
-            self.fail("invalid")
-        try:
-            return super().to_internal_value(data)
-        except OverflowError:
-            self.fail("invalid")
 
 
 class ServerChangesSerializer(serializers.ModelSerializer[ServerConfig]):
