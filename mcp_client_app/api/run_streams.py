@@ -82,7 +82,7 @@ class RunStream:
             return b""
         # Asked first: what has ended by now has written all its events.
         has_ended = upto is None and self._has_ended()
-        events = services.events_after(self.watch.run_id, self.number, AT_ONCE)
+        events = services.events_after(self.watch.run_id, self.number, limit=AT_ONCE)
         told = []
         for event in events:
             # What comes later in the table comes after pieces of text that are still to be told.

@@ -1,0 +1,180 @@
+"""Runs of agents: what is asked of one, how it stands, what has happened in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from mcp_client_app.datatypes import RunStatus
+from mcp_client_app.models import AgentEvent, AgentRun, Approval
+
+__all__ = [
+    "AgentRunSerializer",
+    "AgentRunSummarySerializer",
+    "EventQuerySerializer",
+    "RunEventListSerializer",
+    "RunEventSerializer",
+    "RunInputSerializer",
+    "RunQuerySerializer",
+    "RunRequestSerializer",
+    "StreamableRunRequestSerializer",
+]
+
+STATUSES = [status.value for status in RunStatus]
+MOST_EVENTS = 1000
+
+
+class RunRequestSerializer(serializers.Serializer[Any]):
+    """What an agent shall do."""
+
+    prompt = serializers.CharField(
+        max_length=1_000_000, trim_whitespace=False, help_text="What the user says to the agent."
+    )
+    history = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        allow_null=True,
+        help_text="The `messages` of an earlier run, unchanged: the conversation goes on from there.",
+    )
+    deps = serializers.JSONField(
+        required=False, allow_null=True, help_text="Any value that the agent's code may want."
+    )
+
+
+class StreamableRunRequestSerializer(RunRequestSerializer):
+    """What an agent shall do while the client waits."""
+
+    cancel_on_disconnect = serializers.BooleanField(
+        default=False,
+        help_text="With `Accept: text/event-stream`: cancel the run if the client goes away. Otherwise it "
+        "goes on in the background.",
+    )
+
+
+class OpenApprovalSerializer(serializers.ModelSerializer[Approval]):
+    """What a run waits for; `approvals/{id}/` tells more to whoever may decide."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(
+        choices=Approval.Kind.values, help_text="'approval', or 'input' to answer."
+    )
+    server = serializers.CharField(source="server_name")
+
+    class Meta:
+        model = Approval
+        fields = ("id", "kind", "call_id", "server", "tool", "created_at", "expires_at")
+        read_only_fields = fields
+
+
+class AgentRunSummarySerializer(serializers.ModelSerializer[AgentRun]):
+    """A run as it stands, without its conversation."""
+
+    id = serializers.UUIDField()
+    agent = serializers.CharField(source="agent_name", help_text="Its name at the time.")
+    status = serializers.ChoiceField(choices=STATUSES)
+    text = serializers.CharField(help_text="The answer; with another status than 'completed' a part of one.")
+    usage = serializers.DictField(help_text="Requests and tokens, as the provider counts them.")
+    cancel_requested = serializers.SerializerMethodField(help_text="Somebody wants it to end.")
+
+    class Meta:
+        model = AgentRun
+        fields = (
+            "id",
+            "agent",
+            "username",
+            "prompt",
+            "status",
+            "code",
+            "detail",
+            "text",
+            "tool_rounds",
+            "usage",
+            "seconds_used",
+            "event_count",
+            "correlation_id",
+            "cancel_requested",
+            "created_at",
+            "started_at",
+            "finished_at",
+        )
+        read_only_fields = fields
+
+    def get_cancel_requested(self, run: AgentRun) -> bool:
+        return run.cancel_requested_at is not None
+
+
+class AgentRunSerializer(AgentRunSummarySerializer):
+    """A run as it stands. The context gives the open ``approvals``."""
+
+    approvals = serializers.SerializerMethodField(help_text="What it waits for.")
+    messages = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="The conversation; give it as `history` to go on with it.",
+    )
+
+    class Meta(AgentRunSummarySerializer.Meta):
+        fields = (*AgentRunSummarySerializer.Meta.fields, "approvals", "messages")  # type: ignore[assignment]  # longer
+        read_only_fields = fields
+
+    def get_approvals(self, run: AgentRun) -> OpenApprovalSerializer(many=True):  # type: ignore[valid-type]  # read by the schema
+        return OpenApprovalSerializer(self.context.get("approvals", ()), many=True).data
+
+
+class RunQuerySerializer(serializers.Serializer[Any]):
+    """Which runs to list."""
+
+    agent = serializers.CharField(required=False, help_text="Only this agent's.")
+    status = serializers.ChoiceField(choices=STATUSES, required=False)
+
+
+class EventQuerySerializer(serializers.Serializer[Any]):
+    """From where on to tell what has happened."""
+
+    after = serializers.IntegerField(
+        required=False,
+        default=0,
+        min_value=0,
+        max_value=2**63 - 1,
+        help_text="The number of the last event that you have; the header `Last-Event-ID` wins.",
+    )
+    limit = serializers.IntegerField(
+        required=False,
+        default=100,
+        min_value=1,
+        max_value=MOST_EVENTS,
+        help_text="Events in a list at most; a stream has no limit.",
+    )
+
+
+class RunEventSerializer(serializers.ModelSerializer[AgentEvent]):
+    """Something that happened in a run."""
+
+    number = serializers.IntegerField(help_text="Within the run, from 1, without gaps.")
+    data = serializers.JSONField()  # type: ignore[assignment]  # a field, not the serializer's data
+
+    class Meta:
+        model = AgentEvent
+        fields = ("number", "kind", "data", "created_at")
+        read_only_fields = fields
+
+
+class RunEventListSerializer(serializers.Serializer[Any]):
+    """Events in order. Ask again with `after` set to `last` to get what came later."""
+
+    status = serializers.ChoiceField(choices=STATUSES, help_text="Of the run, when the list was begun.")
+    last = serializers.IntegerField(help_text="The number of the last event in the list, or `after`.")
+    more = serializers.BooleanField(help_text="There are more of them already.")
+    results = RunEventSerializer(many=True)
+
+
+class RunInputSerializer(serializers.Serializer[Any]):
+    """Answers to what a server has asked in the course of a run."""
+
+    approval = serializers.UUIDField(
+        required=False, allow_null=True, help_text="Which question; needed only if several are open."
+    )
+    responses = serializers.DictField(
+        child=serializers.DictField(),
+        help_text="Key of a question to its answer: `action` (`accept`, `decline`, `cancel`) and `content`.",
+    )
