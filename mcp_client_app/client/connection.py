@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from mcp_client_app.client.attempt import Attempt
 from mcp_client_app.client.background import absorb_cancellation
 from mcp_client_app.client.backoff import Backoff
 from mcp_client_app.client.catalogue import Catalogue
@@ -75,15 +76,17 @@ class Connection:
         self._host = host
         self._loop = asyncio.get_running_loop()
         self._owner: asyncio.Task[None] | None = None
-        self._outcome: asyncio.Future[None] | None = None
-        """Of the attempt under way."""
+        self._attempt: Attempt | None = None
+        """The one under way."""
         self._last_link: Link | None = None
         """The link being opened, live or closed last: for diagnostics and the exit path."""
         self._stop = asyncio.Event()
         self._stop_reason = "disconnected"
+        self._stops = 0
+        """How many were asked for so far."""
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self._used_at = self._ready_at = self._began_at = self._loop.time()
+        self._used_at = self._ready_at = self._loop.time()
         self._predecessor: asyncio.Task[None] | None = None
 
     @property
@@ -124,8 +127,8 @@ class Connection:
             link = self.link
             if link is not None and not link.is_down and not self._stop.is_set():
                 return link
-            if self._outcome is not None:
-                await _settled(self._outcome)
+            if self._attempt is not None:
+                await self._attempt.ended()
                 continue  # the link may be lost again by now
             if self._owner is not None and not self._owner.done():
                 await asyncio.wait({self._owner})  # the old link is being closed
@@ -135,31 +138,30 @@ class Connection:
 
     def patience(self, limit: float) -> float:
         """Return what is left of ``limit`` seconds since the attempt under way began."""
-        if self._outcome is None:
+        if self._attempt is None:
             return limit
-        return max(0.0, self._began_at + limit - self._loop.time())
+        return max(0.0, self._attempt.began_at + limit - self._loop.time())
 
     async def connect(self) -> Link:
         """Connect by explicit wish: clears a stop, a failure and the breaker."""
-        if self._outcome is None and (self.link is None or self._stop.is_set()):
+        if self._attempt is None and (self.link is None or self._stop.is_set()):
+            stops = self._stops
             await self._rest()
-            self.standing.reset()
-            self.standing.move(ConnectionState.IDLE)
+            if self._stops == stops:  # else somebody has wished for the contrary since
+                self.standing.reset()
         return await self.ready()
 
     def _begin(self) -> None:
-        self._outcome = self._loop.create_future()
-        self._outcome.add_done_callback(_retrieved)
-        self._began_at = self._loop.time()
+        self._attempt = Attempt()
         self._stop.clear()
         self.standing.move(ConnectionState.CONNECTING)
         self._owner = self._loop.create_task(
-            self._own(self._outcome), name=f"mcp-connection-{self.spec.name}"
+            self._own(self._attempt), name=f"mcp-connection-{self.spec.name}"
         )
 
     # The owner -------------------------------------------------------------------------
 
-    async def _own(self, outcome: asyncio.Future[None]) -> None:
+    async def _own(self, attempt: Attempt) -> None:
         """Open, stay, close: the only task that enters and leaves the link."""
         link: Link | None = None
         failure: MCPClientError | None = None
@@ -169,15 +171,13 @@ class Connection:
                 await asyncio.wait({self._predecessor})
             link = self._last_link = self._host.make_link(self._link_context())
             await self._open(link)
-            self._became_ready(link, outcome)
+            self._became_ready(link, attempt)
             moved = await self._stay(link)
         except asyncio.CancelledError:
             absorb_cancellation()
-            if self._stop.is_set():
-                moved = partial(self.standing.move, ConnectionState.STOPPED, self._stop_reason)
-            elif self.link is not None:
+            if self.link is not None:
                 moved = self._lost(self.link)  # something within the link broke, and took its owner along
-            else:
+            elif not self._stop.is_set():
                 failure = ConnectionLostError(
                     f"Connecting to {self.spec.name!r} was cut short.", server=self.spec.name, sent=False
                 )
@@ -194,10 +194,11 @@ class Connection:
         if link is not None:
             link.hurry = failure is not None
             await self._close(link)
-        self._outcome = None
+        self._attempt = None
+        if self._stop.is_set():  # perhaps only since then: who waits for the end must not connect anew
+            moved = partial(self.standing.move, ConnectionState.STOPPED, self._stop_reason)
         moved()
-        if not outcome.done():
-            outcome.set_result(None) if failure is None else outcome.set_exception(failure)
+        attempt.end(failure)
 
     async def _open(self, link: Link) -> None:
         seconds = self.spec.connect_timeout
@@ -225,7 +226,7 @@ class Connection:
         finally:
             stopper.cancel()
 
-    def _became_ready(self, link: Link, outcome: asyncio.Future[None]) -> None:
+    def _became_ready(self, link: Link, attempt: Attempt) -> None:
         handshake = link.handshake
         if handshake is not None:
             self._host.eras[self.spec.name] = handshake.mode
@@ -233,15 +234,15 @@ class Connection:
         self.connects += 1
         self._used_at = self._ready_at = self._loop.time()
         self.standing.connected()
-        self._outcome = None
+        self._attempt = None
         self.standing.move(ConnectionState.READY)
-        outcome.set_result(None)
+        attempt.end()
         self._host.catalogue_changed(self)
 
     async def _stay(self, link: Link) -> Callable[[], None]:
         """Wait until the link is down, a stop is asked for, or nobody has used it for long.
 
-        Returns the change of state that is due once the link is closed.
+        Returns the change of state that is due once the link is closed, unless a stop is.
         """
         stop: asyncio.Future[Any] = self._loop.create_task(self._stop.wait())
         listener = self._loop.create_task(self.keeper.listen(link))
@@ -250,9 +251,7 @@ class Connection:
                 await asyncio.wait(
                     {stop, link.closed}, timeout=self._idle_left(), return_when=asyncio.FIRST_COMPLETED
                 )
-                if stop.done():
-                    return partial(self.standing.move, ConnectionState.STOPPED, self._stop_reason)
-                if link.closed.done():
+                if stop.done() or link.closed.done():
                     return self._lost(link)
                 if not self._is_busy and (left := self._idle_left()) is not None and left <= 0:
                     minutes = self.spec.idle_timeout / 60
@@ -308,6 +307,7 @@ class Connection:
 
     def refuse(self, reason: str) -> None:
         """Begin to stop: from now on nobody is given the link."""
+        self._stops += 1
         self._stop_reason = reason
         self._stop.set()
 
@@ -315,7 +315,8 @@ class Connection:
         """Close and stay closed until ``connect``; returns when the link is closed."""
         self.refuse(reason)
         await self._rest()
-        self.standing.move(ConnectionState.STOPPED, reason)
+        if self._stop.is_set():  # else it was connected again by now, by explicit wish
+            self.standing.move(ConnectionState.STOPPED, reason)
 
     async def retire(self, grace: float) -> None:
         """Let running calls end, within ``grace`` seconds, then close: the server was edited or removed."""
@@ -382,17 +383,3 @@ class Connection:
         """After a fork, in the child: close copies of descriptors."""
         if self._last_link is not None:
             self._last_link.forget()
-
-
-async def _settled(outcome: asyncio.Future[None]) -> None:
-    """Wait for the end of an attempt; raises why it failed, to each who waits a copy."""
-    await asyncio.wait({outcome})  # unlike awaiting it, this leaves it alone when cancelled
-    error = outcome.exception()
-    if error is not None:
-        raise error.copy() if isinstance(error, MCPClientError) else error
-
-
-def _retrieved(future: asyncio.Future[None]) -> None:
-    """An attempt that nobody waits for any more may fail in silence: the state tells."""
-    if not future.cancelled():
-        future.exception()

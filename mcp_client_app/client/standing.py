@@ -99,9 +99,10 @@ class Standing:
         self._refusals.reset()
 
     def reset(self) -> None:
-        """Forget all failures, the server's too, by explicit wish."""
+        """Forget a stop and all failures, the server's too, by explicit wish."""
         self.backoff.reset()
         self._refusals.reset()
+        self.move(ConnectionState.IDLE)
 
     def explanation(self, wait: float | None = None) -> MCPClientError:
         """Return an error that says why there is no link; ``wait`` is the time until the next attempt."""
