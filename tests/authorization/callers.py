@@ -17,6 +17,13 @@ SINGLE = {
     "v.calls": "view_toolcall",
     "v.state": "view_serverstate",
     "v.proc": "view_workerprocess",
+    "a.view": "view_agentconfig",
+    "a.add": "add_agentconfig",
+    "a.chg": "change_agentconfig",
+    "a.del": "delete_agentconfig",
+    "a.run": "run_agentconfig",
+    "v.run": "view_agentrun",
+    "decide": "decide_approval",
 }
 """Staff with one permission: column to permission."""
 

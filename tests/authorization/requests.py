@@ -22,6 +22,13 @@ MODELS = (ServerConfig, ToolCall, WorkerProcess, ServerState)
 
 REMOTE = "remote"
 """A stored server over HTTP, to which nobody listens."""
+AGENT = "support"
+"""A stored agent with one server."""
+IDS = {
+    "runs": "11111111-1111-4111-8111-111111111111",
+    "approvals": "22222222-2222-4222-8222-222222222222",
+}
+"""A run of that agent, which nobody began in person, and an approval that it waits for."""
 LOCAL = "local"
 """A stored stdio server."""
 URL = "http://127.0.0.1:9/mcp"
@@ -54,6 +61,8 @@ BODIES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
         "stdio": {"label": "x"},
     },
     ("server-detail", "DELETE"): {"http": {}, "stdio": {}},
+    ("agent-list", "POST"): {"": {"name": "new", "servers": [{"server": REMOTE}]}},
+    ("agent-detail", "PATCH"): {"": {"label": "x"}},
     ("tool-call", "POST"): {"": {"name": "remote__echo", "arguments": {}}},
     ("resource-read", "POST"): {"": {"server": REMOTE, "uri": "demo://x"}},
     ("prompt-get", "POST"): {"": {"server": REMOTE, "name": "x"}},
@@ -77,15 +86,17 @@ def api_asks() -> Iterator[Ask]:
         name = str(pattern.name)
         for method in METHODS:
             for variant, body in BODIES.get((name, method), {"": {}}).items():
-                server = LOCAL if variant == "stdio" else REMOTE
-                yield Ask(f"api:{name}", method, _api_path(pattern, server), body, variant)
+                yield Ask(f"api:{name}", method, _api_path(pattern, variant), body, variant)
 
 
-def _api_path(pattern: URLPattern, server: str) -> str:
+def _api_path(pattern: URLPattern, variant: str) -> str:
     if pattern.name == "nowhere":
         return reverse("mcp_client:index") + "no/such/place"
-    takes_a_name = "<name>" in str(pattern.pattern)
-    return reverse(f"mcp_client:{pattern.name}", kwargs={"name": server} if takes_a_name else {})
+    place = str(pattern.pattern).partition("/")[0].strip("^")
+    names = {"servers": LOCAL if variant == "stdio" else REMOTE, "agents": AGENT}
+    arguments = {"name": names.get(place), "id": IDS.get(place)}
+    taken = {name: value for name, value in arguments.items() if f"<{name}>" in str(pattern.pattern)}
+    return reverse(f"mcp_client:{pattern.name}", kwargs=taken)
 
 
 def admin_asks(rows: dict[type, Any]) -> Iterator[Ask]:

@@ -7,6 +7,7 @@ The file ``matrix.txt`` is reviewed by people. After a change that is meant, wri
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,21 @@ import pytest
 from django.contrib.messages import get_messages
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
-from mcp_client_app.models import ServerConfig, ServerState, ToolCall, WorkerProcess
+from mcp_client_app.models import (
+    AgentConfig,
+    AgentRun,
+    AgentServer,
+    Approval,
+    ServerConfig,
+    ServerState,
+    ToolCall,
+    WorkerProcess,
+)
 from mcp_client_app.runtime import close_mcp_manager, row_source
 from tests.authorization.callers import COLUMNS, make_clients
-from tests.authorization.requests import LOCAL, REMOTE, URL, Ask, admin_asks, api_asks
+from tests.authorization.requests import AGENT, IDS, LOCAL, REMOTE, URL, Ask, admin_asks, api_asks
 
 MATRIX = Path(__file__).with_name("matrix.txt")
 LEGEND = """\
@@ -32,7 +43,8 @@ LEGEND = """\
 #
 # anon: nobody signed in. plain: a user without rights. staff: may enter the admin, without rights.
 # super: may do all. The columns between them: staff with that one permission; v+conn: view and connect;
-# editor: view, add, change, delete; ed+run: these and runcode; rest: all permissions without a column.
+# editor: view, add, change, delete; ed+run: these and runcode; a.*: view, add, change, delete and run of
+# agents; rest: all permissions without a column.
 #
 # http, stdio: on a server of that kind. Buttons and actions of the admin ask for "view" as well.
 """
@@ -42,6 +54,18 @@ LEGEND = """\
 def asks(db) -> list[Ask]:
     remote = ServerConfig.objects.create(name=REMOTE, transport="streamable_http", url=URL)
     ServerConfig.objects.create(name=LOCAL, transport="stdio", command="echo", enabled=False)
+    agent = AgentConfig.objects.create(name=AGENT)
+    AgentServer.objects.create(agent=agent, server=remote)
+    run = AgentRun.objects.create(pk=IDS["runs"], agent=agent, agent_name=AGENT, status="awaiting_approval")
+    Approval.objects.create(
+        pk=IDS["approvals"],
+        run=run,
+        agent=agent,
+        agent_name=AGENT,
+        server_name=REMOTE,
+        tool="echo",
+        expires_at=timezone.now() + timedelta(days=1),
+    )
     worker = WorkerProcess.objects.create(host="host", pid=1)
     state = ServerState.objects.create(worker=worker, server=remote, state="ready")
     call = ToolCall.objects.create(server=remote, server_name=REMOTE, tool="echo")
