@@ -31,15 +31,13 @@ from mcp_client_app.api.serializers.runs import (
     StreamableRunRequestSerializer,
 )
 from mcp_client_app.api.streaming import StreamingViewSet, encoded, wants_stream
-from mcp_client_app.exceptions import RunStateError
+from mcp_client_app.exceptions import RunStateError, UnknownRunError
 from mcp_client_app.models import AgentRun, Approval
-from mcp_client_app.services.permissions import CHANGE_RUN, RUN_AGENT
+from mcp_client_app.services.permissions import CHANGE_RUN, DECIDE, RUN_AGENT, VIEW_RUN
 from mcp_client_app.services.run_feed import Passing, Watch, feed
 
 __all__ = ["AgentRunViewSet", "RunViewSet"]
 
-VIEW_RUN: Final = "mcp_client_app.view_agentrun"
-DECIDE: Final = "mcp_client_app.decide_approval"
 LAST_EVENT_HEADER: Final = "Last-Event-ID"
 
 
@@ -54,7 +52,7 @@ class RunAnswers(StreamingViewSet):
 
     def _headers(self, run: AgentRun) -> dict[str, str]:
         namespace = self.request.resolver_match.namespace if self.request.resolver_match else "mcp_client"
-        place = reverse(f"{namespace}:run-detail", kwargs={"id": str(run.pk)})
+        place = reverse(f"{namespace}:run-detail", kwargs={"id": str(run.pk)}) + "/"
         return {"Location": self.request.build_absolute_uri(place), CORRELATION_HEADER: run.correlation_id}
 
 
@@ -196,7 +194,7 @@ class RunViewSet(RunAnswers):
         """Answer what a server has asked; the run goes on once nothing is open any more."""
         body = self.body()
         run = services.get_run(id, request.user)
-        question = body.get("approval") or _only_question(run)
+        question = _question(run, body.get("approval"), request.user)
         services.answer_input(question, user=request.user, responses=body["responses"])
         return self._run(services.get_run(run.pk, request.user))
 
@@ -206,8 +204,12 @@ def _whole(run: AgentRun) -> dict[str, Any]:
     return dict(AgentRunSerializer(run, context={"approvals": waits}).data)
 
 
-def _only_question(run: AgentRun) -> Any:
-    """Return the question that is meant if none is named."""
+def _question(run: AgentRun, named: Any, user: Any) -> Any:
+    """Return the question that is meant: the one that is named, or the only one."""
+    if named is not None:
+        if services.get_approval(named, user).run_id != run.pk:
+            raise UnknownRunError(f"The run asks no question {str(named)!r}.")
+        return named
     asked = [each.pk for each in services.approval_state(run).pending if each.kind == Approval.Kind.INPUT]
     if not asked:
         raise RunStateError(

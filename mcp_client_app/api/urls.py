@@ -18,6 +18,7 @@ from mcp_client_app.api.health import HealthViewSet
 from mcp_client_app.api.history import HistoryViewSet
 from mcp_client_app.api.index import IndexViewSet, NowhereViewSet
 from mcp_client_app.api.offers import OfferViewSet, ServerOfferViewSet
+from mcp_client_app.api.runs import AgentRunViewSet, RunViewSet
 from mcp_client_app.api.servers import ServerViewSet
 from mcp_client_app.api.transfer import TransferViewSet
 from mcp_client_app.api.viewsets import MCPViewSet
@@ -28,6 +29,7 @@ app_name = "mcp_client"
 
 SERVER: Final = r"servers/(?P<name>[^/]+)"
 AGENT: Final = r"agents/(?P<name>[^/]+)"
+RUN: Final = r"runs/(?P<id>[^/]+)"
 
 
 def _endpoint(place: str, viewset: type[MCPViewSet], name: str, **actions: str) -> URLPattern:
@@ -81,6 +83,13 @@ urlpatterns = [
         patch="partial_update",
         delete="destroy",
     ),
+    _endpoint(f"{AGENT}/run", AgentRunViewSet, "agent-run", post="run"),
+    _endpoint(f"{AGENT}/runs", AgentRunViewSet, "agent-run-list", get="list", post="start"),
+    _endpoint("runs", RunViewSet, "run-list", get="list"),
+    _endpoint(RUN, RunViewSet, "run-detail", get="retrieve"),
+    _endpoint(f"{RUN}/events", RunViewSet, "run-events", get="events"),
+    _endpoint(f"{RUN}/cancel", RunViewSet, "run-cancel", post="cancel"),
+    _endpoint(f"{RUN}/input", RunViewSet, "run-input", post="answer"),
     _endpoint("calls", HistoryViewSet, "call-list", get="list"),
     _endpoint("import", TransferViewSet, "import", post="import_servers"),
     _endpoint("export", TransferViewSet, "export", get="export_servers"),
