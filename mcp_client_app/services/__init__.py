@@ -80,7 +80,7 @@ from mcp_client_app.services.probing import TestReport, TestStep, atest_server, 
 from mcp_client_app.services.receipts import claim_key
 from mcp_client_app.services.run_events import append_events, events_after
 from mcp_client_app.services.run_leases import Renewal, checkpoint, claim, finish, pause, renew
-from mcp_client_app.services.run_ledger import RunJournal, recorded_call, recorded_result
+from mcp_client_app.services.run_ledger import RunJournal, recorded_call
 from mcp_client_app.services.run_submission import requeue, submit
 from mcp_client_app.services.run_twins import (
     aappend_events,
@@ -268,7 +268,6 @@ __all__ = [
     "pause",
     "read_resource",
     "recorded_call",
-    "recorded_result",
     "refresh",
     "remove_agent",
     "remove_server",

@@ -51,7 +51,7 @@ def alist_runs(
     *,
     agent: str | None = None,
     status: RunStatus | str | None = None,
-    limit: int | None = 100,
+    limit: int | None = None,
 ) -> list[AgentRun]:
-    """Async twin of ``list_runs``; returns the latest ones themselves, at most ``limit``."""
-    return list(runs.list_runs(user, agent=agent, status=status)[:limit])
+    """Async twin of ``list_runs``; the runs have been read."""
+    return list(runs.list_runs(user, agent=agent, status=status, limit=limit))

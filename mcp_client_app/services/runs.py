@@ -86,16 +86,27 @@ def get_run(run_id: object, user: Any = None) -> AgentRun:
 
 
 def list_runs(
-    user: Any = None, *, agent: str | None = None, status: RunStatus | str | None = None
+    user: Any = None,
+    *,
+    agent: str | None = None,
+    status: RunStatus | str | None = None,
+    limit: int | None = None,
 ) -> AgentRunQuerySet:
-    """Return the runs that a user may see, latest first; read when iterated over, without their messages."""
+    """Return the runs that a user may see, latest first; read when iterated over, without their messages.
+
+    Args:
+        user: Who looks; None for trusted code.
+        agent: Those of this agent only.
+        status: Those with this status only.
+        limit: The latest ones only, so many; None = all.
+    """
     found = rows().for_user(user)
     if agent is not None:
         found = found.filter(agent_name__iexact=agent)
     settle_abandoned(found)
     if status is not None:
         found = found.filter(status=str(status))
-    return found.order_by("-created_at", "-pk").defer("messages")
+    return found.order_by("-created_at", "-pk").defer("messages")[:limit]
 
 
 def cancel_run(run_id: object, *, user: Any = None) -> AgentRun:
