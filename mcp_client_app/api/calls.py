@@ -29,10 +29,27 @@ from mcp_client_app.api.streaming import StreamingViewSet, wants_stream
 from mcp_client_app.api.viewsets import MCPViewSet
 from mcp_client_app.services.permissions import CALL
 
-__all__ = ["RequestViewSet", "ToolCallViewSet"]
+__all__ = ["OrderViewSet", "RequestViewSet", "ToolCallViewSet"]
 
 
-class ToolCallViewSet(StreamingViewSet):
+class OrderViewSet(StreamingViewSet):
+    """Answers calls of tools."""
+
+    def answer(self, order: ToolCallOrder) -> HttpResponseBase:
+        """Make the call, unless it was made before, and tell its progress if that is asked for."""
+        headers = {CORRELATION_HEADER: order.correlation_id}
+        if order.kept is not None:
+            status, body = order.kept
+            return Response(body, status=status, headers={**headers, "Idempotent-Replayed": "true"})
+        if wants_stream(self.request):
+            request = self.request._request  # noqa: SLF001 (documented by REST framework)
+            response = event_response(request, order)
+            response[CORRELATION_HEADER] = order.correlation_id
+            return response
+        return Response(order.make(self.time_left()), headers=headers)
+
+
+class ToolCallViewSet(OrderViewSet):
     """Calls of tools."""
 
     required: ClassVar = {"call": (CALL,)}
@@ -44,16 +61,7 @@ class ToolCallViewSet(StreamingViewSet):
 
         With ``Accept: text/event-stream`` progress is told while the call runs.
         """
-        order = ToolCallOrder.place(request, self.body())
-        headers = {CORRELATION_HEADER: order.correlation_id}
-        if order.kept is not None:
-            status, body = order.kept
-            return Response(body, status=status, headers={**headers, "Idempotent-Replayed": "true"})
-        if wants_stream(request):
-            response = event_response(request._request, order)  # noqa: SLF001 (documented by REST framework)
-            response[CORRELATION_HEADER] = order.correlation_id
-            return response
-        return Response(order.make(self.time_left()), headers=headers)
+        return self.answer(ToolCallOrder.place(request, self.body()))
 
 
 class RequestViewSet(MCPViewSet):

@@ -19,6 +19,7 @@ PLACES = (
     "resource-templates",
     "prompts",
     "agents",
+    "runs",
     "calls",
     "export",
     "health",

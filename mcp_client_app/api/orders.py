@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest
@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from mcp_client_app import json_codec, services
 from mcp_client_app.api.errors import Answer, answer_to
 from mcp_client_app.api.serializers.calls import ToolResultSerializer
-from mcp_client_app.datatypes import Progress, ToolResult, defer_input
+from mcp_client_app.datatypes import Progress, defer_input
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import CallReceipt
 from mcp_client_app.models.calls import new_correlation_id
@@ -30,6 +30,8 @@ KEY_HEADER: Final = "Idempotency-Key"
 _NEVER_RAN: Final = frozenset(
     {
         "ambiguous_tool",
+        "approval_invalid",
+        "approval_required",
         "auth_required",
         "bad_tool_name",
         "busy",
@@ -39,6 +41,8 @@ _NEVER_RAN: Final = frozenset(
         "server_unavailable",
         "throttled",
         "tool_blocked",
+        "unknown_agent",
+        "unknown_run",
         "unknown_server",
         "unknown_tool",
     }
@@ -76,8 +80,8 @@ class ToolCallOrder:
     receipt: CallReceipt | None = None
 
     @classmethod
-    def place(cls, request: Request, body: dict[str, Any]) -> ToolCallOrder:
-        """Take an order.
+    def place(cls, request: Request, body: dict[str, Any], **more: Any) -> Self:
+        """Take an order; ``more`` are further fields of it, and of what a key is good for.
 
         Raises:
             ValidationError: The header holds no key.
@@ -85,9 +89,9 @@ class ToolCallOrder:
         """
         in_body = body.pop("idempotency_key", None)
         key = request.headers.get(KEY_HEADER, in_body)
-        order = cls(request.user, body, correlation_id(request))
+        order = cls(request.user, body, correlation_id(request), **more)
         if key is not None:
-            order.receipt = services.claim_key(request.user, _sound(key), body)
+            order.receipt = services.claim_key(request.user, _sound(key), {**body, **more})
         return order
 
     @property
@@ -105,9 +109,7 @@ class ToolCallOrder:
             MCPClientError: As the services do; it has been kept.
         """
         try:
-            result = services.call_tool(
-                **self._limited(seconds), user=self.user, correlation_id=self.correlation_id
-            )
+            result = self._send(**self._limited(seconds), user=self.user, correlation_id=self.correlation_id)
         except Exception as error:
             self._failed(error)
             raise
@@ -116,7 +118,7 @@ class ToolCallOrder:
     async def run(self, on_progress: Callable[[Progress], Any]) -> tuple[str, dict[str, Any]]:
         """Make the call and report its progress: the server's time limit holds, not the request's."""
         try:
-            result = await services.acall_tool(
+            result = await self._asend(
                 **with_input(self.call),
                 user=self.user,
                 on_progress=on_progress,
@@ -137,18 +139,31 @@ class ToolCallOrder:
         )
         return {**call, "timeout": limit}
 
-    def _succeeded(self, result: ToolResult) -> dict[str, Any]:
-        body = dict(ToolResultSerializer(result, context={"correlation_id": self.correlation_id}).data)
-        self._settle(200, body)
+    def _send(self, **call: Any) -> Any:
+        return services.call_tool(**call)
+
+    async def _asend(self, **call: Any) -> Any:
+        return await services.acall_tool(**call)
+
+    def _body(self, result: Any) -> dict[str, Any]:
+        return dict(ToolResultSerializer(result, context={"correlation_id": self.correlation_id}).data)
+
+    def _succeeded(self, result: Any) -> dict[str, Any]:
+        body = self._body(result)
+        self._keep(200, body, getattr(result, "error", None))
         return body
 
     def _failed(self, error: Exception) -> Answer:
         answer = answer_to(error)
-        if _may_have_run(error):
-            self._settle(answer.status, answer.body)
+        self._keep(answer.status, answer.body, error)
+        return answer
+
+    def _keep(self, status: int, body: dict[str, Any], error: Exception | None) -> None:
+        """Keep the answer for a repeat, unless the call is known not to have run."""
+        if error is None or _may_have_run(error):
+            self._settle(status, body)
         elif self.receipt is not None:
             self.receipt.delete()
-        return answer
 
     def _settle(self, status: int, body: dict[str, Any]) -> None:
         if self.receipt is not None:
