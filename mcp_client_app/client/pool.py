@@ -134,9 +134,15 @@ class ConnectionPool:
         stopped_by_row = connection.standing.reason == ROW_STOP
         if entry.stopped and connection.standing.state is not ConnectionState.STOPPED:
             connection.refuse(ROW_STOP)  # already for the call that brought this news
-            spawn(connection.stop(ROW_STOP), "Stopping a connection")
+            spawn(self._stop_by_row(connection), "Stopping a connection")
         elif not entry.stopped and stopped_by_row and connection.standing.state is ConnectionState.STOPPED:
             connection.standing.move(ConnectionState.IDLE)
+
+    async def _stop_by_row(self, connection: Connection) -> None:
+        await connection.stop(ROW_STOP)
+        entry = self.snapshot.known(connection.spec.name)
+        if entry is not None and not entry.stopped and not connection.retired:
+            self._follow_stop_flag(entry, connection)  # it was taken back while the link was closing
 
     def retire(self, key: Key) -> asyncio.Task[None] | None:
         """Take a connection out and close it once its running calls are done."""

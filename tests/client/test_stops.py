@@ -153,3 +153,26 @@ def test_a_wish_to_connect_that_comes_after_the_stop_counts(manager: MCPClientMa
 
     assert connection.standing.state is ConnectionState.READY
     assert len(LingeringLink.made) == 2
+
+
+def test_a_stop_that_is_taken_back_while_the_link_is_closing_leaves_nothing(manager: MCPClientManager):
+    source = manager.source
+    assert isinstance(source, StaticSource)
+
+    async def stopped_and_unstopped(pool: ConnectionPool) -> Connection:
+        connection, (link,) = pool._connections["srv", SHARED], LingeringLink.made
+        source.replace([SPEC], stopped=["srv"])
+        pool.apply(source.current())
+        (stopping,) = (task for task in asyncio.all_tasks() if task.get_name() == "Stopping a connection")
+        async with asyncio.timeout(PATIENCE):
+            await link.closing.wait()
+            source.replace([SPEC])
+            pool.apply(source.current())
+            link.gate.set()
+            await stopping
+        return connection
+
+    connection = manager._run("stop", stopped_and_unstopped)
+
+    assert connection.standing.state is ConnectionState.IDLE
+    assert manager.refresh("srv").is_ready
