@@ -42,6 +42,10 @@ class AgentRunQuerySet(models.QuerySet["AgentRun"]):
         """Keep the runs of which something is still to come."""
         return self.exclude(status__in=FINAL)
 
+    def paused(self) -> Self:
+        """Keep the runs that wait for people."""
+        return self.filter(status__in=PAUSED)
+
     def abandoned(self, now: datetime | None = None) -> Self:
         """Keep the runs that nobody works on any more, or has not begun in time."""
         waiting = (RunStatus.QUEUED.value, RunStatus.RUNNING.value)

@@ -81,6 +81,7 @@ from mcp_client_app.services.receipts import claim_key
 from mcp_client_app.services.run_events import append_events, events_after
 from mcp_client_app.services.run_leases import Renewal, checkpoint, claim, finish, pause, renew
 from mcp_client_app.services.run_ledger import RunJournal, recorded_call
+from mcp_client_app.services.run_reaping import ReapReport, reap
 from mcp_client_app.services.run_submission import requeue, submit
 from mcp_client_app.services.run_twins import (
     aappend_events,
@@ -93,6 +94,7 @@ from mcp_client_app.services.run_twins import (
     aget_run,
     alist_runs,
     apause,
+    areap,
     arecorded_call,
     arenew,
     arequeue,
@@ -154,6 +156,7 @@ __all__ = [
     "ApprovalState",
     "Decision",
     "ImportReport",
+    "ReapReport",
     "Renewal",
     "RunJournal",
     "TestReport",
@@ -209,6 +212,7 @@ __all__ = [
     "approval_state",
     "approve",
     "aread_resource",
+    "areap",
     "arecorded_call",
     "arefresh",
     "aremove_agent",
@@ -267,6 +271,7 @@ __all__ = [
     "list_tools",
     "pause",
     "read_resource",
+    "reap",
     "recorded_call",
     "refresh",
     "remove_agent",

@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import AgentRun
-from mcp_client_app.services import run_events, run_leases, run_ledger, run_submission, runs
+from mcp_client_app.services import run_events, run_leases, run_ledger, run_reaping, run_submission, runs
 
 __all__ = [
     "aappend_events",
@@ -21,6 +21,7 @@ __all__ = [
     "aget_run",
     "alist_runs",
     "apause",
+    "areap",
     "arecorded_call",
     "arenew",
     "arequeue",
@@ -43,6 +44,8 @@ arequeue = sync_to_async(run_submission.requeue)
 aappend_events = sync_to_async(run_events.append_events)
 aevents_after = sync_to_async(run_events.events_after)
 arecorded_call = sync_to_async(run_ledger.recorded_call)
+
+areap = sync_to_async(run_reaping.reap)
 
 
 @sync_to_async
