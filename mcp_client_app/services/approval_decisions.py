@@ -127,11 +127,7 @@ def approve(
     """
     row = _to_decide(approval_id, user, Approval.Kind.APPROVAL)
     edited = None if arguments is None or arguments == row.arguments else _edited(row, arguments)
-    # From now on it has as long to be used as it had to be decided.
-    good_until = timezone.now() + (row.expires_at - row.created_at)
-    return _decide(
-        row, Approval.Status.APPROVED, user, reason, edited_arguments=edited, expires_at=good_until
-    )
+    return _decide(row, Approval.Status.APPROVED, user, reason, edited_arguments=edited)
 
 
 def deny(approval_id: UUID | str, *, user: Any = None, reason: str = "") -> Approval:
@@ -160,8 +156,7 @@ def answer_input(approval_id: UUID | str, *, user: Any = None, responses: Mappin
     row = _to_decide(approval_id, user, Approval.Kind.INPUT)
     asked = questions(row.requests, server=row.server_name, tool=row.tool)
     answers = json_codec.scrub(checked_answers(asked, responses))
-    good_until = timezone.now() + (row.expires_at - row.created_at)
-    return _decide(row, Approval.Status.ANSWERED, user, "", answers=answers, expires_at=good_until)
+    return _decide(row, Approval.Status.ANSWERED, user, "", answers=answers)
 
 
 def expire_approvals(run: Run = None) -> int:
@@ -216,6 +211,8 @@ def _decide(row: Approval, status: str, user: Any, reason: str, **columns: Any) 
             decided_by=who,
             decided_by_name=str(who.get_username())[:255] if who is not None else "",
             decided_at=now,
+            # Now it has as long to be used as it had to be decided.
+            expires_at=now + (row.expires_at - row.created_at),
             **columns,
         )
         if won and row.run_id is not None:

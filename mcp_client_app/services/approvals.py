@@ -17,6 +17,7 @@ from mcp_client_app import json_codec
 from mcp_client_app.datatypes import ToolInfo
 from mcp_client_app.exceptions import InputRequiredError
 from mcp_client_app.models import Approval
+from mcp_client_app.models.approvals import ApprovalQuerySet
 from mcp_client_app.services.approval_refusals import denial_text, not_usable, refused
 from mcp_client_app.services.approval_rows import (
     Run,
@@ -224,7 +225,7 @@ def approval_state(run: Run) -> ApprovalState:
     return ApprovalState(pending=tuple(pending), decisions=decisions)
 
 
-def _of_call(run: Run, call_id: str) -> Any:
+def _of_call(run: Run, call_id: str) -> ApprovalQuerySet:
     """Return the rows of a call of a run, in order; none for a call without a run, or without an id."""
     rows = approval_rows()
     if (key := run_key(run)) is None or not call_id:

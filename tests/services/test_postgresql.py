@@ -48,6 +48,10 @@ def test_audit_rows_outlive_transactions_on_postgresql():
     run("tests/services/test_audit_rows.py", "tests/services/test_audit_batches.py")
 
 
+def test_one_decides_and_one_uses_an_approval_on_postgresql():
+    run("tests/approvals/test_races.py", "tests/approvals/test_requests.py")
+
+
 @pytest.mark.slow
 def test_rows_and_calls_work_on_postgresql():
     run(
