@@ -154,6 +154,8 @@ class AppSettings:
     """Seconds for which a call waits for its approval, and an approval may then be used."""
     OUTPUT_FILTERS: dict[str, str] = {}
     """Filters of tools' results that stored agents may name: key to dotted path of a callable."""
+    RESULT_STORAGE: str = ""
+    """Key of ``STORAGES`` where agents' tools have binary content kept; empty = it is not kept."""
     RUN_BACKEND: str = "thread"
     """Where background runs execute: ``thread`` (in this process) or ``celery``."""
     RUN_WORKERS: Positive = 8

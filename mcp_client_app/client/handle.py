@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from mcp_client_app.client.plans import OnProgress
+from mcp_client_app.client.private_servers import SCOPE
 from mcp_client_app.client.rounds import InputResponses
 from mcp_client_app.datatypes import (
     SHARED,
@@ -21,9 +22,6 @@ from mcp_client_app.datatypes import (
 from mcp_client_app.exceptions import NotConnectedError, RequestTimeoutError
 
 __all__ = ["SCOPE", "ScopedConnection", "ServerHandle"]
-
-SCOPE = "scope-"
-"""Begins the principal of a scoped connection: it belongs to one block and is of no interest to others."""
 
 
 class Manager(Protocol):

@@ -10,10 +10,12 @@ import itertools
 import threading
 from collections.abc import Iterable
 
-from mcp_client_app.client.handle import SCOPE
 from mcp_client_app.client.sources import ServerEntry, Snapshot
 
-__all__ = ["PrivateServers", "private_name", "private_principal"]
+__all__ = ["SCOPE", "PrivateServers", "private_name", "private_principal"]
+
+SCOPE = "scope-"
+"""Begins the principal of a connection that belongs to one block or holder: no interest of others."""
 
 _numbers = itertools.count(1)
 

@@ -87,6 +87,8 @@ class AgentSpec:
     result_limit: int = 100_000
     """Characters of a result that a model reads."""
     approval: ApprovalPolicy = ApprovalPolicy.NEVER
+    tool_approvals: Mapping[str, ApprovalPolicy] = field(default_factory=dict)
+    """Glob of tools of any server -> policy; what a server says of its tools wins."""
     approval_lifetime: float | None = None
     """Seconds for which an approval is waited for, and then may be used; None = the setting."""
     validation: Literal["error", "warn", "off"] = "error"

@@ -112,6 +112,9 @@ from mcp_client_app.services.servers import (
     update_server,
 )
 from mcp_client_app.services.time_limits import call_limit
+from mcp_client_app.services.toolset import Toolset, aget_toolset, get_toolset
+from mcp_client_app.services.toolset_calls import CallJournal
+from mcp_client_app.services.toolset_results import ToolsetResult
 from mcp_client_app.services.transfer import (
     ImportReport,
     export_servers,
@@ -154,6 +157,7 @@ from mcp_client_app.services.twins import (
 
 __all__ = [
     "ApprovalState",
+    "CallJournal",
     "Decision",
     "ImportReport",
     "ReapReport",
@@ -161,6 +165,8 @@ __all__ = [
     "RunJournal",
     "TestReport",
     "TestStep",
+    "Toolset",
+    "ToolsetResult",
     "aadd_agent",
     "aadd_server",
     "aagent_spec",
@@ -196,6 +202,7 @@ __all__ = [
     "aget_prompt",
     "aget_run",
     "aget_server",
+    "aget_toolset",
     "aimport_servers",
     "alast_known",
     "alist_agents",
@@ -259,6 +266,7 @@ __all__ = [
     "get_prompt",
     "get_run",
     "get_server",
+    "get_toolset",
     "import_servers",
     "last_known",
     "list_agents",

@@ -219,7 +219,8 @@ def _decide(row: Approval, status: str, user: Any, reason: str, **columns: Any) 
             requeue(row.run_id)
     decided = find(row.pk)
     if not won:
-        raise not_decidable(decided) or refused(decided, "decided", "Somebody else is deciding; try again.")
+        # A transaction that reads an old snapshot does not see who was faster.
+        raise not_decidable(decided) or refused(decided, "decided", "Somebody else has decided meanwhile.")
     logger.info("The %s %s of %r of %r: %s.", row.kind, row.pk, row.tool, row.server_name, status)
     return decided
 

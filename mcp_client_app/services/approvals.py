@@ -201,6 +201,7 @@ def use_approval(
     now = timezone.now()
     one = approval_rows().filter(pk=row.pk, status=row.status, expires_at__gt=now)
     if not one.settle(Approval.Status.USED, used_at=now):
+        # A transaction that reads an old snapshot does not see who was faster.
         raise not_usable(find(row.pk)) or refused(row, "used", "This approval has been used meanwhile.")
     logger.info("The %s %s of %r of %r is used.", row.kind, row.pk, row.tool, row.server_name)
     return dict(given) if row.edited_arguments is None else dict(row.edited_arguments)

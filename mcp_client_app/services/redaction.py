@@ -12,13 +12,18 @@ from mcp_client_app.client.redaction import Redactor
 from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import ServerSpec
 
-__all__ = ["redacted"]
+__all__ = ["is_sensitive", "redacted"]
 
 MASK: Final = "***"
 _SENSITIVE: Final = re.compile(
     r"pass(word|wd|phrase)?|secret|token|api[_-]?key|authorization|credential|private[_-]?key|cookie",
     re.IGNORECASE,
 )
+
+
+def is_sensitive(key: str) -> bool:
+    """Say whether a key sounds as if its value were a secret."""
+    return _SENSITIVE.search(key) is not None
 
 
 def redacted(value: Any, spec: ServerSpec | None) -> Any:
@@ -45,7 +50,7 @@ def redacted(value: Any, spec: ServerSpec | None) -> Any:
 def _masked(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         return {
-            redact(str(key)): MASK if _SENSITIVE.search(str(key)) and item else _masked(item, redact)
+            redact(str(key)): MASK if is_sensitive(str(key)) and item else _masked(item, redact)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):

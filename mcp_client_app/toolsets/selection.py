@@ -65,13 +65,21 @@ class PreparedCall:
 class ToolSelection:
     """The tools that the rules let through, out of ``tools``. Immutable; build one for each round.
 
-    ``unavailable`` names the servers whose tools are missing, for the messages.
+    ``unavailable`` names the servers whose tools are missing, for the messages; with reasons if it maps
+    names to these.
     """
 
-    def __init__(self, tools: Iterable[ToolInfo], rules: ToolRules, unavailable: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        tools: Iterable[ToolInfo],
+        rules: ToolRules,
+        unavailable: Sequence[str] | Mapping[str, str] = (),
+    ) -> None:
         every = tuple(tools)
         self.rules = rules
         self.unavailable = tuple(unavailable)
+        self.reasons: Mapping[str, str] = dict(unavailable) if isinstance(unavailable, Mapping) else {}
+        """Why servers are unavailable, as far as it is known: for people."""
         self._names = ToolNames(tool for tool in every if rules.allows(tool))
         # Servers that the agent does not use are none of the model's business.
         self._blocked = ToolNames(

@@ -1,0 +1,99 @@
+"""What a toolset shows, made of what servers offer: built anew only when something has changed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mcp_client_app.datatypes import AgentSpec, Listing, ToolFilter, ToolInfo
+from mcp_client_app.exceptions import MCPClientError
+from mcp_client_app.services.toolset_servers import ToolsetServers
+from mcp_client_app.toolsets import ToolSelection
+from mcp_client_app.toolsets.policies import rules_of
+
+if TYPE_CHECKING:
+    from mcp_client_app.client.manager import MCPClientManager
+
+__all__ = ["ToolsetView", "View", "called"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One moment of a toolset."""
+
+    spec: AgentSpec
+    selection: ToolSelection
+    errors: Mapping[str, MCPClientError]
+    """Why servers are unavailable, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What a view depends on."""
+
+    spec: AgentSpec
+    tools: tuple[ToolInfo, ...]
+    filters: Mapping[str, ToolFilter]
+    reasons: Mapping[str, str]
+
+    def is_same(self, other: _Basis) -> bool:
+        # Catalogues are replaced as a whole: tools that have not changed are the same objects.
+        return (
+            self.spec is other.spec
+            and len(self.tools) == len(other.tools)
+            and all(map(operator.is_, self.tools, other.tools))
+            and self.filters == other.filters
+            and self.reasons == other.reasons
+        )
+
+
+class ToolsetView:
+    """Turns listings into views; keeps the last one."""
+
+    def __init__(self, servers: ToolsetServers) -> None:
+        self._servers = servers
+        self._last: tuple[_Basis, ToolSelection] | None = None
+
+    def of(self, spec: AgentSpec, listing: Listing[Any], manager: MCPClientManager) -> View:
+        """Return what there is to see of a listing."""
+        own = self._servers.own()
+        hidden = {name.casefold() for name in own.values()}  # stored servers behind own ones of their name
+
+        def shows(server: str) -> bool:
+            return server in own or (server.casefold() not in hidden and not self._servers.is_removed(server))
+
+        errors = {
+            own.get(name, name): called(error, own) for name, error in listing.errors.items() if shows(name)
+        }
+        tools = tuple(tool for tool in listing.items if shows(tool.server))
+        filters = {
+            own.get(name, name): _own_filter(manager, name) for name in dict.fromkeys(t.server for t in tools)
+        }
+        reasons = {name: str(error) for name, error in errors.items()}
+        basis = _Basis(spec, tools, filters, reasons)
+        last = self._last
+        if last is None or not last[0].is_same(basis):
+            named = [
+                replace(tool, server=own[tool.server], public_name="") if tool.server in own else tool
+                for tool in tools
+            ]
+            last = self._last = (basis, ToolSelection(named, rules_of(spec, filters), reasons))
+        return View(spec, last[1], errors)
+
+
+def called(error: MCPClientError, own: Mapping[str, str]) -> MCPClientError:
+    """Return the error with the name by which the toolset knows the server."""
+    for internal, name in own.items():
+        if internal in error.message or error.server == internal:
+            error = error.copy()
+            error.message = error.message.replace(internal, name)
+            error.args = (error.message,)
+            error.server = name if error.server == internal else error.server
+    return error
+
+
+def _own_filter(manager: MCPClientManager, server: str) -> ToolFilter:
+    entry = manager.entry(server)
+    return entry.spec.filter if entry is not None and entry.spec is not None else ToolFilter()
