@@ -21,7 +21,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 from mcp_client_app import services
 from mcp_client_app.api import streaming
 from mcp_client_app.api.streaming import comment, encoded, let_go_of_database, stream_response
-from mcp_client_app.exceptions import MCPClientError
+from mcp_client_app.exceptions import UnknownRunError
 from mcp_client_app.services.run_feed import Look, News, Passing, Watch
 
 __all__ = ["RunStream", "run_stream_response"]
@@ -50,7 +50,7 @@ class RunStream:
             watch: The run; the stream closes it.
             number: The last event that the client has.
             opening: Told first, in place of a comment.
-            is_live: Tell pieces of text as well, and end where the run begins to wait for people.
+            is_live: The run begins now: tell pieces of text as well, and end where it waits for people.
             when_left: Done if the client goes away before the end.
         """
         self.watch = watch
@@ -59,6 +59,11 @@ class RunStream:
         self.is_live = is_live
         self.is_over = False
         self._when_left = when_left
+
+    @property
+    def first_look(self) -> Look:
+        """Where to begin: a run that was watched before it began has told everything, in order."""
+        return Look(self.number) if self.is_live else Look()
 
     def close(self) -> None:
         """End the stream. Django calls this after the last byte, or when the client has gone."""
@@ -80,9 +85,12 @@ class RunStream:
     def _read(self, upto: int | None) -> bytes:
         if self.is_over or (upto is not None and upto <= self.number):
             return b""
-        # Asked first: what has ended by now has written all its events.
-        has_ended = upto is None and self._has_ended()
-        events = services.events_after(self.watch.run_id, self.number, limit=AT_ONCE)
+        try:
+            # Asked first: what has ended by now has written all its events.
+            has_ended = upto is None and services.get_run(self.watch.run_id).state.is_final
+            events = services.events_after(self.watch.run_id, self.number, limit=AT_ONCE)
+        except UnknownRunError:  # it was deleted
+            has_ended, events = True, []
         told = []
         for event in events:
             # What comes later in the table comes after pieces of text that are still to be told.
@@ -93,12 +101,6 @@ class RunStream:
             self.is_over = event.kind in ENDS or (event.kind == PAUSE and self.is_live)
         self.is_over = self.is_over or (has_ended and not events)
         return b"".join(told)
-
-    def _has_ended(self) -> bool:
-        try:
-            return services.get_run(self.watch.run_id).state.is_final
-        except MCPClientError:
-            return True  # it was deleted
 
     def passed_on(self, news: Passing) -> Iterator[bytes]:
         """Yield what is told of an event that has no number."""
@@ -111,7 +113,7 @@ class ThreadStream(RunStream):
 
     def __iter__(self) -> Generator[bytes]:
         yield self.opening
-        news: News | None = Look()
+        news: News | None = self.first_look
         while True:
             match news:
                 case None:
@@ -135,7 +137,7 @@ class LoopStream(RunStream):
         await sync_to_async(let_go_of_database)()
         # Threads that all streams share read for them: one of its own would wait with each.
         read = sync_to_async(self.read, thread_sensitive=False)
-        news: News | None = Look()
+        news: News | None = self.first_look
         while True:
             match news:
                 case None:
