@@ -7,7 +7,9 @@ Runs start in an empty context; nothing of a request lives on in them.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import contextvars
 import logging
 import os
 import threading
@@ -15,6 +17,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from mcp_client_app.agents.database import Lanes
+from mcp_client_app.agents.handles import handles
 from mcp_client_app.client import exit_hooks, lifetimes
 from mcp_client_app.client.loop import EventRelay, LoopThread
 from mcp_client_app.exceptions import ManagerClosedError
@@ -35,6 +38,7 @@ class AgentsLoop:
     def __init__(self) -> None:
         self._thread = LoopThread("mcp-client-agents")
         self._lanes = Lanes()
+        self._spawned: set[asyncio.Task[Any]] = set()
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.is_closing = False
         """Whether the process, or a test, ends: then runs are left to whoever finds them."""
@@ -61,9 +65,29 @@ class AgentsLoop:
         """Run a callback on the loop; from any thread."""
         self._thread.call_soon(callback)
 
-    def in_lane(self, start: Start[T]) -> Coroutine[Any, Any, T]:
-        """Return the coroutine of a task that does its database work on a thread of ours; on the loop."""
-        return self._in_lane(start)()
+    def spawn(self, start: Start[Any], done: Callable[[], None] | None = None) -> None:
+        """Begin a coroutine that nobody waits for; ``done`` is called on the loop when it has ended.
+
+        Raises:
+            ManagerClosedError: The loop was closed.
+        """
+        if not self.is_alive:
+            raise ManagerClosedError
+        work = self._in_lane(start)
+
+        def begin() -> None:
+            task = self._thread.loop.create_task(work(), context=contextvars.Context())
+            self._spawned.add(task)
+            task.add_done_callback(ended)
+
+        def ended(task: asyncio.Task[Any]) -> None:
+            self._spawned.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                logger.error("Something on the agents' loop failed.", exc_info=error)
+            if done is not None:
+                done()
+
+        self._thread.call_soon(begin)
 
     def at_close(self, closer: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Have something awaited on the loop before it stops."""
@@ -142,6 +166,7 @@ def _after_fork() -> None:
     global _lock, _loop
     _lock = threading.Lock()
     _loop = None
+    handles.forget()
 
 
 before_close(close_agents_loop)

@@ -12,6 +12,7 @@ __all__ = [
     "ApprovalError",
     "ApprovalRequiredError",
     "DuplicateAgentError",
+    "InvalidHistoryError",
     "ModelError",
     "RunStateError",
     "UnknownAgentError",
@@ -36,6 +37,12 @@ class DuplicateAgentError(ConfigurationError):
     """An agent of this name exists already."""
 
     code = "duplicate_agent"
+
+
+class InvalidHistoryError(MCPClientError, ValueError):
+    """The history is no list of messages as earlier results have them."""
+
+    code = "invalid_history"
 
 
 class UnknownRunError(MCPClientError, LookupError):

@@ -1,0 +1,93 @@
+"""How runs end: from what ended one to a status, a code, and a sentence without secrets.
+
+What providers say is not quoted: some repeat the key, or what was sent.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelAPIError,
+    ModelHTTPError,
+    OutputTokenLimitExceeded,
+    RunCancelled,
+    RunTimedOut,
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+    UserError,
+)
+
+from mcp_client_app.datatypes import AgentSpec, RunStatus
+from mcp_client_app.exceptions import MCPClientError, ModelError
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["Ending", "RoundsUsedUpError", "ending_of"]
+
+_HINTS = {
+    400: "it refused the request",
+    401: "check the API key",
+    402: "check the account",
+    403: "the API key may not do this",
+    404: "check the name of the model, and the base URL",
+    413: "the conversation is too long for it",
+    429: "its limits are used up; try again later",
+}
+
+
+class RoundsUsedUpError(Exception):
+    """The model asks for tools once more than it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended."""
+
+    status: RunStatus
+    code: str = ""
+    detail: str = ""
+
+
+def ending_of(error: Exception, spec: AgentSpec, seconds: float) -> Ending:
+    """Return how a run ended that this error has ended."""
+    limit = RunStatus.LIMIT_REACHED
+    if isinstance(error, RoundsUsedUpError):
+        return Ending(
+            limit,
+            "max_rounds",
+            f"After {spec.max_rounds} rounds with tools the model asked for more; those calls were not made.",
+        )
+    if isinstance(error, RunTimedOut):
+        return Ending(limit, "time_limit", f"The run was not done within {seconds:g} seconds.")
+    if isinstance(error, UsageLimitExceeded):
+        return Ending(limit, "token_limit", f"The run has used more than {spec.token_limit} tokens.")
+    if isinstance(error, RunCancelled):
+        return Ending(RunStatus.CANCELLED, "", "The run was cancelled.")
+    if isinstance(error, MCPClientError):
+        return Ending(RunStatus.FAILED, error.code, str(error))
+    return Ending(RunStatus.FAILED, *_failure(error, spec.model))
+
+
+def _failure(error: Exception, model: str) -> tuple[str, str]:
+    code = ModelError.code
+    if isinstance(error, ModelHTTPError):
+        hint = _HINTS.get(
+            error.status_code, "it has a problem of its own" if error.status_code >= 500 else ""
+        )
+        why = f": {hint}." if hint else "."
+        return code, f"The provider of the model {model!r} answered with HTTP {error.status_code}{why}"
+    if isinstance(error, ModelAPIError):
+        return code, f"The provider of the model {model!r} could not be reached, or did not answer."
+    if isinstance(error, OutputTokenLimitExceeded):
+        return code, "The model's answer was cut off at its own limit of tokens; raise 'max_tokens'."
+    if isinstance(error, ContentFilterError):
+        return code, "The provider's content filter kept the model's answer back."
+    if isinstance(error, UnexpectedModelBehavior):
+        return code, "The model gave no answer that could be used."
+    if isinstance(error, UserError):
+        return "configuration", f"The agent cannot be run like this: {str(error)[:300]}"
+    logger.error("An unexpected error ended a run of the model %r.", model, exc_info=error)
+    return "error", f"An unexpected error ended the run ({type(error).__name__})."

@@ -1,0 +1,60 @@
+"""Scripted models: what they say depends on how often they have been asked, so they work across processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+__all__ = ["asks", "call", "says", "scripted", "tool_results"]
+
+Step = ModelResponse | Callable[[list[ModelMessage], AgentInfo], ModelResponse]
+
+
+def says(text: str) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(text)])
+
+
+def call(name: str, call_id: str = "", **arguments: Any) -> ToolCallPart:
+    part = ToolCallPart(name, json.dumps(arguments))
+    if call_id:
+        part.tool_call_id = call_id
+    return part
+
+
+def asks(*calls: ToolCallPart, text: str = "") -> ModelResponse:
+    return ModelResponse(parts=[*([TextPart(text)] if text else []), *calls])
+
+
+def scripted(*steps: Step, seen: list[list[ModelMessage]] | None = None) -> FunctionModel:
+    """Return a model that takes one step for each response that the conversation has; the last one again."""
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if seen is not None:
+            seen.append(list(messages))
+        number = sum(isinstance(message, ModelResponse) for message in messages)
+        step = steps[min(number, len(steps) - 1)]
+        return step(messages, info) if callable(step) else ModelResponse(parts=list(step.parts))
+
+    return FunctionModel(answer)
+
+
+def tool_results(messages: Sequence[ModelMessage]) -> list[tuple[str, str, str]]:
+    """Return what the model reads of its calls: tool, outcome, text."""
+    return [
+        (part.tool_name, part.outcome, part.model_response_str(wrap_if_error=False))
+        for message in messages
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, ToolReturnPart)
+    ]
