@@ -20,6 +20,7 @@ PLACES = (
     "prompts",
     "agents",
     "runs",
+    "approvals",
     "calls",
     "export",
     "health",

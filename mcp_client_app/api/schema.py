@@ -23,6 +23,7 @@ from mcp_client_app.api.health import HealthSerializer, HealthViewSet
 from mcp_client_app.api.history import HistoryViewSet
 from mcp_client_app.api.offers import KINDS, OfferViewSet, ServerOfferViewSet
 from mcp_client_app.api.schema_agents import describe_agents
+from mcp_client_app.api.schema_approvals import describe_approvals
 from mcp_client_app.api.schema_parts import (
     CORRELATION,
     IF_MATCH,
@@ -143,6 +144,7 @@ def _describe() -> None:
     health = {200: HealthSerializer, 503: HealthSerializer}
     operation(HealthViewSet, "show", "health", health)
     describe_agents()
+    describe_approvals()
 
 
 class SchemaView(ConfiguredEndpoint, SpectacularAPIView):

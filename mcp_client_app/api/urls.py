@@ -11,7 +11,9 @@ from typing import Final
 
 from django.urls import URLPattern, re_path
 
+from mcp_client_app.api.agent_calls import AgentCallViewSet
 from mcp_client_app.api.agents import AgentViewSet
+from mcp_client_app.api.approvals import ApprovalViewSet
 from mcp_client_app.api.calls import RequestViewSet, ToolCallViewSet
 from mcp_client_app.api.connections import ConnectionViewSet, ServerConnectionViewSet
 from mcp_client_app.api.health import HealthViewSet
@@ -30,6 +32,7 @@ app_name = "mcp_client"
 SERVER: Final = r"servers/(?P<name>[^/]+)"
 AGENT: Final = r"agents/(?P<name>[^/]+)"
 RUN: Final = r"runs/(?P<id>[^/]+)"
+APPROVAL: Final = r"approvals/(?P<id>[^/]+)"
 
 
 def _endpoint(place: str, viewset: type[MCPViewSet], name: str, **actions: str) -> URLPattern:
@@ -83,6 +86,8 @@ urlpatterns = [
         patch="partial_update",
         delete="destroy",
     ),
+    _endpoint(f"{AGENT}/tools", AgentCallViewSet, "agent-tools", get="tools"),
+    _endpoint(f"{AGENT}/call", AgentCallViewSet, "agent-call", post="call"),
     _endpoint(f"{AGENT}/run", AgentRunViewSet, "agent-run", post="run"),
     _endpoint(f"{AGENT}/runs", AgentRunViewSet, "agent-run-list", get="list", post="start"),
     _endpoint("runs", RunViewSet, "run-list", get="list"),
@@ -90,6 +95,11 @@ urlpatterns = [
     _endpoint(f"{RUN}/events", RunViewSet, "run-events", get="events"),
     _endpoint(f"{RUN}/cancel", RunViewSet, "run-cancel", post="cancel"),
     _endpoint(f"{RUN}/input", RunViewSet, "run-input", post="answer"),
+    _endpoint("approvals", ApprovalViewSet, "approval-list", get="list"),
+    _endpoint(APPROVAL, ApprovalViewSet, "approval-detail", get="retrieve"),
+    _endpoint(f"{APPROVAL}/approve", ApprovalViewSet, "approval-approve", post="approve"),
+    _endpoint(f"{APPROVAL}/deny", ApprovalViewSet, "approval-deny", post="deny"),
+    _endpoint(f"{APPROVAL}/answer", ApprovalViewSet, "approval-answer", post="answer"),
     _endpoint("calls", HistoryViewSet, "call-list", get="list"),
     _endpoint("import", TransferViewSet, "import", post="import_servers"),
     _endpoint("export", TransferViewSet, "export", get="export_servers"),
