@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from django import forms
-from django.contrib.admin.models import LogEntry
-from django.core.exceptions import ValidationError
-from django.db import router
 from django.forms.models import construct_instance
 from django.utils.text import capfirst
-from django.utils.timesince import timesince
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from mcp_client_app.admin.fields import LinesField, SecretMapField, VersionField
+from mcp_client_app.admin.fields import LinesField, SecretMapField
+from mcp_client_app.admin.locking import VersionedForm
 from mcp_client_app.admin.masking import SECRET_FIELDS
-from mcp_client_app.admin.versions import changed_since, revision_in, version_of
 from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import Transport
 from mcp_client_app.models import ServerConfig
 from mcp_client_app.models.validation import STRICT_NAMES
 from mcp_client_app.services.permissions import REFERENCE, RUN_CODE, may
-
-if TYPE_CHECKING:
-    ServerModelForm = forms.ModelForm[ServerConfig]
-else:
-    ServerModelForm = forms.ModelForm
 
 __all__ = ["FIELDS_BY_KIND", "KINDS", "ServerConfigForm"]
 
@@ -63,13 +52,16 @@ def _texts(name: str) -> dict[str, Any]:
     return {"label": capfirst(field.verbose_name), "help_text": field.help_text}
 
 
-class ServerConfigForm(ServerModelForm):
+class ServerConfigForm(VersionedForm):
     """Edits one server for ``user``, which the admin fills in."""
 
     user: ClassVar[Any] = None
     """Who edits; None for trusted code."""
 
-    version = VersionField(required=False)
+    changed_by = _("%(who)s has changed this server %(age)s ago, while you were editing it.")
+    was_changed = _("This server was changed %(age)s ago, while you were editing it.")
+    secret_fields = SECRET_FIELDS
+
     args = LinesField(
         label=_texts("args")["label"],
         help_text=_("One a line; or a JSON list, for arguments that are empty or hold line breaks."),
@@ -109,19 +101,10 @@ class ServerConfigForm(ServerModelForm):
         for name in ("env", "headers"):
             if isinstance(field := self.fields.get(name), SecretMapField):
                 field.stored = dict(getattr(row, name))
-        if row.pk:
-            self.initial["version"] = version_of(row)
         if isinstance(field := self.fields.get("in_process"), forms.ChoiceField):
             keys = dict.fromkeys([*app_settings.IN_PROCESS_SERVERS, *filter(None, [row.in_process])])
             field.choices = [("", "---------"), *((key, key) for key in keys)]
         self._offer_transports()
-
-    def clean(self) -> dict[str, Any]:
-        """Judge what concerns the form as a whole."""
-        cleaned = super().clean() or self.cleaned_data
-        if self.instance.pk:
-            self._check_version(str(cleaned.get("version", "")))
-        return cleaned
 
     def _offer_transports(self) -> None:
         """Leave out what needs a permission that the user lacks; the services refuse it in any case."""
@@ -153,53 +136,3 @@ class ServerConfigForm(ServerModelForm):
             elif name not in self.changed_data or not self.cleaned_data[name]:
                 self.cleaned_data[name] = _EMPTY[name]
                 setattr(self.instance, name, _EMPTY[name])
-
-    # Optimistic locking ----------------------------------------------------------------
-
-    def _check_version(self, version: str) -> None:
-        rows = ServerConfig.objects.using(router.db_for_write(ServerConfig, instance=self.instance))
-        stored = rows.select_for_update().get(pk=self.instance.pk)
-        if revision_in(version) == stored.revision:
-            return
-        # Sent again, the form replaces what it has now been told about.
-        self.data = self.data.copy()  # type: ignore[attr-defined]
-        self.data[self.add_prefix("version")] = version_of(stored)  # type: ignore[index]
-        self.add_error(None, ValidationError(self._conflict(version, stored), code="stale_revision"))
-
-    def _conflict(self, version: str, stored: ServerConfig) -> list[str]:
-        names = changed_since(version, stored)
-        changes = [self._described(name, stored) for name in names if name in self.fields]
-        age = timesince(stored.updated_at)
-        who = self._last_editor(stored)
-        told = (
-            gettext("%(who)s has changed this server %(age)s ago, while you were editing it.")
-            if who
-            else gettext("This server was changed %(age)s ago, while you were editing it.")
-        )
-        return [
-            told % {"who": who, "age": age},
-            *changes,
-            gettext(
-                "Nothing has been saved, and what you typed is still here; secrets have to be typed again."
-            )
-            + " "
-            + gettext("Take over what you want to keep: saving again replaces those changes."),
-        ]
-
-    def _described(self, name: str, stored: ServerConfig) -> str:
-        label = self.fields[name].label or name
-        if name in SECRET_FIELDS:
-            return gettext("%(field)s: changed.") % {"field": label}
-        value = self.fields[name].prepare_value(getattr(stored, name))
-        return gettext("%(field)s: now %(value)r.") % {"field": label, "value": value}
-
-    def _last_editor(self, stored: ServerConfig) -> str:
-        """Return who made the last change, if in the admin: its log follows a change at once."""
-        entries = LogEntry.objects.filter(
-            content_type__app_label="mcp_client_app",
-            content_type__model="serverconfig",
-            object_id=str(stored.pk),
-            action_time__range=(stored.updated_at, stored.updated_at + timedelta(seconds=2)),
-        )
-        entry = entries.select_related("user").order_by("action_time").first()
-        return entry.user.get_username() if entry is not None else ""

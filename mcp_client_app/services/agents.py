@@ -21,7 +21,7 @@ from mcp_client_app.exceptions import (
     StaleRevisionError,
     UnknownAgentError,
 )
-from mcp_client_app.models import AgentConfig
+from mcp_client_app.models import AgentConfig, AgentServer
 from mcp_client_app.models.agents import AgentConfigQuerySet
 from mcp_client_app.services.agent_choices import AgentChoices, ServerChoice
 from mcp_client_app.services.permissions import (
@@ -41,7 +41,9 @@ __all__ = [
     "get_agent",
     "list_agents",
     "remove_agent",
+    "remove_agent_server",
     "save_agent",
+    "save_agent_server",
     "update_agent",
 ]
 
@@ -174,6 +176,29 @@ def save_agent(row: AgentConfig, *, user: Any = None) -> AgentConfig:
     is_new = row._state.adding  # noqa: SLF001 (documented by Django)
     require(user, ADD_AGENT if is_new else CHANGE_AGENT)
     return _save(row, user, AgentChoices(row, None, None))
+
+
+def save_agent_server(row: AgentServer, *, user: Any = None) -> AgentServer:
+    """Validate and save what an agent may use of one server, new or changed.
+
+    Raises:
+        PermissionDeniedError: The user may not change agents.
+        ValidationError: Django's, with messages by field.
+    """
+    require(user, CHANGE_AGENT)
+    row.full_clean()
+    row.save()
+    return row
+
+
+def remove_agent_server(row: AgentServer, *, user: Any = None) -> None:
+    """Take a server from an agent.
+
+    Raises:
+        PermissionDeniedError: The user may not change agents.
+    """
+    require(user, CHANGE_AGENT)
+    row.delete()
 
 
 def remove_agent(name: str, *, user: Any = None, expected_revision: int | None = None) -> None:
