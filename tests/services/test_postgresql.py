@@ -52,6 +52,10 @@ def test_one_decides_and_one_uses_an_approval_on_postgresql():
     run("tests/approvals/test_races.py", "tests/approvals/test_requests.py")
 
 
+def test_runs_are_claimed_and_settled_on_postgresql():
+    run("tests/runs/test_races.py", "tests/runs/test_ledger.py")
+
+
 @pytest.mark.slow
 def test_rows_and_calls_work_on_postgresql():
     run(
