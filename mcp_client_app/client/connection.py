@@ -219,11 +219,14 @@ class Connection:
         """Await within this very task, so that what it enters can be left here; a stop cancels it."""
         task = asyncio.current_task()
         assert task is not None
+        is_working = True
         stopper = self._loop.create_task(self._stop.wait())
-        stopper.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
+        # It may be done already when the work ends: what comes after that must not be cancelled.
+        stopper.add_done_callback(lambda done: is_working and not done.cancelled() and task.cancel())
         try:
             return await work
         finally:
+            is_working = False
             stopper.cancel()
 
     def _became_ready(self, link: Link, attempt: Attempt) -> None:

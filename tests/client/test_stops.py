@@ -27,13 +27,18 @@ class LingeringLink(Link):
 
     kind = "lingering"
     made: ClassVar[list[LingeringLink]] = []
+    opening: Any = None
+    """What happens when it is opened."""
 
     def __init__(self, context: LinkContext) -> None:
         super().__init__(context)
         self.closing, self.gate = asyncio.Event(), asyncio.Event()
+        self.was_closed = False
         self.made.append(self)
 
     async def open(self) -> None:
+        if self.opening is not None:
+            await self.opening()
         self.handshake = Handshake(protocol_version="2025-11-25")
 
     async def request(
@@ -48,6 +53,7 @@ class LingeringLink(Link):
         self.closing.set()
         if self is self.made[0]:
             await self.gate.wait()
+        self.was_closed = True
         self._down(None)
 
 
@@ -176,3 +182,37 @@ def test_a_stop_that_is_taken_back_while_the_link_is_closing_leaves_nothing(mana
 
     assert connection.standing.state is ConnectionState.IDLE
     assert manager.refresh("srv").is_ready
+
+
+def test_a_stop_at_the_moment_at_which_connecting_fails_does_not_cut_the_closing_short(
+    manager: MCPClientManager, monkeypatch: pytest.MonkeyPatch
+):
+    manager.connect("srv")
+
+    async def stopped_as_it_fails(pool: ConnectionPool) -> None:
+        connection = pool.connection("srv")
+
+        async def opening() -> None:
+            await connection._stop.wait()
+            await asyncio.sleep(0)  # by now the stop is noticed, and about to be told
+            raise ConnectionLostError(server="srv")
+
+        LingeringLink.made[0].gate.set()
+        await connection.stop()
+        LingeringLink.made.clear()
+        monkeypatch.setattr(LingeringLink, "opening", staticmethod(opening))
+        connecting = asyncio.ensure_future(connection.connect())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        (link,) = LingeringLink.made
+        stopping = asyncio.ensure_future(connection.stop())
+        async with asyncio.timeout(PATIENCE):
+            await link.closing.wait()
+            await asyncio.sleep(0)
+            link.gate.set()
+            await asyncio.wait({connecting, stopping})
+        assert isinstance(connecting.exception(), ConnectionLostError)
+
+    manager._run("stop", stopped_as_it_fails)
+
+    assert [link.was_closed for link in LingeringLink.made] == [True]
