@@ -10,11 +10,24 @@ import pytest
 from django.contrib.auth.models import Permission, User
 
 from mcp_client_app.agents.loop import close_agents_loop
-from mcp_client_app.models import AgentConfig, AgentServer
+from mcp_client_app.datatypes import RunStatus
+from mcp_client_app.models import AgentConfig, AgentRun, AgentServer
+from mcp_client_app.services.run_feed import feed
 from mcp_client_app.testing import fake_server
 from mcp_client_app.testing.fixtures import add_mcp_server, mcp_manager
 
 __all__ = ["add_mcp_server", "mcp_manager"]
+
+
+def at_rest(run_id: Any, *statuses: RunStatus) -> AgentRun:
+    """Wait until a run has one of these statuses (any final one by default); return its row."""
+    wanted = statuses or tuple(status for status in RunStatus if status.is_final)
+    with feed.watch(AgentRun.objects.only("pk").get(pk=run_id).pk) as watch:
+        while True:
+            run = AgentRun.objects.get(pk=run_id)
+            if run.state in wanted:
+                return run
+            assert watch.get(60) is not None, f"the run stays {run.status}"
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +78,7 @@ def agent(shop: Any) -> Callable[..., AgentConfig]:
     """Store agents: ``agent("clerk", max_rounds=2)``."""
 
     def make(name: str = "clerk", **fields: Any) -> AgentConfig:
-        row = AgentConfig.objects.create(name=name, model="scripted:test", **fields)
+        row = AgentConfig.objects.create(**{"name": name, "model": "scripted:test", **fields})
         AgentServer.objects.create(agent=row, server=shop)
         return row
 

@@ -58,3 +58,24 @@ def tool_results(messages: Sequence[ModelMessage]) -> list[tuple[str, str, str]]
         for part in message.parts
         if isinstance(part, ToolReturnPart)
     ]
+
+
+def buyer() -> FunctionModel:
+    """A model for ``MCP_CLIENT_MODELS``: looks for a price, orders, and tells what came of it."""
+
+    def report(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return says(" / ".join(text for _, _, text in tool_results(messages)))
+
+    return scripted(
+        asks(call("shop__price", "p1", article="tea"), call("shop__order", "o1", article="tea", count=2)),
+        report,
+    )
+
+
+def asker() -> FunctionModel:
+    """A model for ``MCP_CLIENT_MODELS``: calls a tool whose server asks for something first."""
+
+    def report(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return says(" / ".join(text for _, _, text in tool_results(messages)))
+
+    return scripted(asks(call("safe__echo", "e1", text="x")), report)
