@@ -34,7 +34,7 @@ from mcp_client_app.api.streaming import StreamingViewSet, encoded, wants_stream
 from mcp_client_app.exceptions import RunStateError, UnknownRunError
 from mcp_client_app.models import AgentRun, Approval
 from mcp_client_app.services.permissions import CHANGE_RUN, DECIDE, RUN_AGENT, VIEW_RUN
-from mcp_client_app.services.run_feed import Passing, Watch, feed
+from mcp_client_app.services.run_feed import Watch, feed
 
 __all__ = ["AgentRunViewSet", "RunViewSet"]
 
@@ -73,7 +73,7 @@ class AgentRunViewSet(RunAnswers):
         cancel = body.pop("cancel_on_disconnect")
         run = self._new(name, body)
         # Before it is handed over: nothing is missed.
-        watch = feed.watch(run.pk)
+        watch = feed.watch(run.pk, listens=wants_stream(request))
         try:
             services.submit(run)
         except BaseException:
@@ -118,20 +118,10 @@ class AgentRunViewSet(RunAnswers):
         """Wait until a run is over or waits for people; return it as it stands when there is no time left."""
         while True:
             run = services.get_run(run.pk, self.request.user)
-            if run.state.is_final or run.state.is_paused:
-                return run
-            if not self._wait(watch):
-                return run
-
-    def _wait(self, watch: Watch) -> bool:
-        """Wait for something in the table; returns False if the request has to be answered."""
-        while True:
             left = None if self.ends_at is None else self.ends_at - time.monotonic()
-            if left is not None and left <= 0:
-                return False
-            news = watch.get(left)
-            if news is not None and not isinstance(news, Passing):
-                return True
+            if run.state.is_final or run.state.is_paused or (left is not None and left <= 0):
+                return run
+            watch.get(left)
 
 
 class RunViewSet(RunAnswers):
@@ -168,7 +158,7 @@ class RunViewSet(RunAnswers):
         after, limit = _after(request, query["after"]), query["limit"]
         run = services.get_run(id, request.user)
         if wants_stream(request):
-            stream = request._request, feed.watch(run.pk)  # noqa: SLF001 (documented by REST framework)
+            stream = request._request, feed.watch(run.pk, listens=False)  # noqa: SLF001 (documented by REST framework)
             return run_stream_response(*stream, number=after)
         found = services.events_after(run.pk, after, limit=limit + 1)
         shown = found[:limit]

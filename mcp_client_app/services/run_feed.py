@@ -60,8 +60,10 @@ News = Look | Passing
 class Watch:
     """One reader's news of one run; take them in a thread or on one event loop. Close it, or forget it."""
 
-    def __init__(self, run_id: UUID, feed: RunFeed) -> None:
+    def __init__(self, run_id: UUID, feed: RunFeed, *, listens: bool) -> None:
         self.run_id = run_id
+        self.listens = listens
+        """Whether it takes events that pass."""
         self._feed = feed
         self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -115,7 +117,8 @@ class _Watched:
 
     def tell(self, news: News) -> None:
         for reader in self.readers:
-            reader.put(news)
+            if reader.listens or not isinstance(news, Passing):
+                reader.put(news)
 
 
 class RunFeed:
@@ -133,11 +136,16 @@ class RunFeed:
         self._has_failed = False
         self._pid = os.getpid()
 
-    def watch(self, run_id: UUID) -> Watch:
-        """Begin to watch a run; what is read from the table afterwards misses nothing."""
+    def watch(self, run_id: UUID, *, listens: bool = True) -> Watch:
+        """Begin to watch a run; what is read from the table afterwards misses nothing.
+
+        Args:
+            run_id: The run.
+            listens: Take events that pass, too.
+        """
         if self._pid != os.getpid():  # a fork that skipped the hook, such as one made in C
             self.forget()
-        reader = Watch(run_id, self)
+        reader = Watch(run_id, self, listens=listens)
         with self._condition:
             self._watched.setdefault(run_id, _Watched()).readers.add(reader)
             self._hurry()
@@ -154,6 +162,12 @@ class RunFeed:
             self._drop_unwatched()
             if not self._watched:
                 self._condition.notify_all()
+
+    def has_listeners(self, run_id: UUID) -> bool:
+        """Say whether anybody takes events that pass."""
+        with self._condition:
+            watched = self._watched.get(run_id)
+            return watched is not None and any(reader.listens for reader in watched.readers)
 
     def stored(self, run_id: UUID, number: int) -> None:
         """Tell of events that this process has stored, up to this number."""

@@ -21,10 +21,17 @@ __all__ = [
 FORMS = ("mcp", "openai", "anthropic")
 
 
+class FormField(serializers.ChoiceField):
+    """A form of tools and results. The formats of the browsable API are none, and no mistake."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return FORMS[0] if data in ("json", "api") else super().to_internal_value(data)
+
+
 class AgentCallQuerySerializer(serializers.Serializer[Any]):
     """In whose form to answer."""
 
-    format = serializers.ChoiceField(choices=FORMS, default="mcp", help_text="Whose form the tools have.")
+    format = FormField(choices=FORMS, default=FORMS[0], help_text="Whose form tools and results have.")
 
 
 class AgentToolQuerySerializer(AgentCallQuerySerializer):
@@ -43,8 +50,7 @@ class UnavailableServerSerializer(serializers.Serializer[Any]):
     """A server of the agent whose tools are missing."""
 
     server = serializers.CharField()
-    code = serializers.CharField()
-    detail = serializers.CharField()
+    detail = serializers.CharField(help_text="Why.")
 
 
 class AgentToolListSerializer(serializers.Serializer[Any]):
