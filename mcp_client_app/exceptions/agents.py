@@ -92,7 +92,8 @@ class ApprovalError(MCPClientError):
         super().__init__(message, server=server)
         self.approval = approval
         self.reason = reason
-        """``expired``, ``decided``, ``used``, ``changed``, ``denied``, ``pending`` or ``other_agent``."""
+        """``pending``, ``denied``, ``expired``, ``cancelled``, ``used`` or ``decided``; ``changed``,
+        ``other_agent``, ``other_run``, ``other_user`` or ``other_kind``; ``no_schema``."""
 
     def details(self) -> dict[str, Any]:
         return present(approval=self.approval, reason=self.reason)

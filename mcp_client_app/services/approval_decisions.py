@@ -16,7 +16,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from mcp_client_app import json_codec
-from mcp_client_app.exceptions import InvalidArgumentsError, PermissionDeniedError, UnknownRunError
+from mcp_client_app.datatypes import ApprovalPolicy, ToolInfo
+from mcp_client_app.exceptions import (
+    InvalidArgumentsError,
+    PermissionDeniedError,
+    ToolBlockedError,
+    UnknownRunError,
+)
 from mcp_client_app.json_schema import SchemaChecker
 from mcp_client_app.models import Approval
 from mcp_client_app.models.approvals import ApprovalQuerySet
@@ -25,6 +31,7 @@ from mcp_client_app.services.approval_refusals import not_decidable, refused
 from mcp_client_app.services.approval_rows import Run, approval_rows, find, is_asked_by, run_key
 from mcp_client_app.services.permissions import DECIDE, VIEW_APPROVAL, VIEW_RUN, may
 from mcp_client_app.services.run_submission import requeue
+from mcp_client_app.toolsets.policies import policy_for
 
 logger = logging.getLogger(__name__)
 
@@ -123,9 +130,11 @@ def approve(
         UnknownRunError: There is no such approval, or it is somebody else's.
         PermissionDeniedError: The user may see it, and not decide.
         ApprovalError: It is decided, expired or withdrawn, or it is a question; ``reason`` says which.
+        ToolBlockedError: The agent refuses such calls by now, whoever approves them.
         InvalidArgumentsError: The arguments do not fit the tool's schema.
     """
     row = _to_decide(approval_id, user, Approval.Kind.APPROVAL)
+    _require_possible(row)
     edited = None if arguments is None or arguments == row.arguments else _edited(row, arguments)
     return _decide(row, Approval.Status.APPROVED, user, reason, edited_arguments=edited)
 
@@ -198,6 +207,19 @@ def _to_decide(approval_id: UUID | str, user: Any, kind: str) -> Approval:
             expire_approvals(row.run_id)
         raise refusal
     return row
+
+
+def _require_possible(row: Approval) -> None:
+    """Refuse what the agent's policy does not leave to people; a call is held to it, too."""
+    if row.agent is None:
+        return
+    tool = ToolInfo(server=row.server_name, name=row.tool)
+    if policy_for(tool, row.agent.to_spec()) is ApprovalPolicy.DENY:
+        raise ToolBlockedError(
+            f"The agent {row.agent_name!r} refuses calls of {row.tool!r}; nobody can approve them.",
+            server=row.server_name,
+            tool=row.tool,
+        )
 
 
 def _decide(row: Approval, status: str, user: Any, reason: str, **columns: Any) -> Approval:

@@ -14,9 +14,10 @@ from mcp_client_app.exceptions import (
     InvalidArgumentsError,
     InvalidInputError,
     PermissionDeniedError,
+    ToolBlockedError,
     UnknownRunError,
 )
-from mcp_client_app.models import Approval
+from mcp_client_app.models import AgentConfig, AgentServer, Approval, ServerConfig
 from tests.approvals import cases
 from tests.approvals.cases import BUY, GIVEN, ask, ask_input, overdue, question, refusal, run_of, use, user
 
@@ -176,6 +177,18 @@ def test_a_question_is_neither_approved_nor_denied_and_a_call_is_not_answered(an
         with pytest.raises(ApprovalError) as caught:
             DECIDE[verb](row, ann)
         assert refusal(caught) == "other_kind"
+
+
+def test_what_the_agent_refuses_by_now_cannot_be_approved(ann):
+    agent = AgentConfig.objects.create(name="support")
+    server = ServerConfig.objects.create(name="shop", command="x")
+    chosen = AgentServer.objects.create(agent=agent, server=server, tool_approvals={"buy": "always"})
+    row = ask(ann)
+    chosen.tool_approvals = {"b*": "deny"}
+    chosen.save()
+    with pytest.raises(ToolBlockedError, match="nobody can approve them"):
+        services.approve(row.pk)
+    assert services.deny(row.pk).status == "denied"
 
 
 # Edited arguments ----------------------------------------------------------------------
