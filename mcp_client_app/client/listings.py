@@ -142,7 +142,10 @@ async def _first(connection: Connection, wait: float | None) -> Catalogue:
         connection.standing.check_may_connect(asyncio.get_running_loop().time())
         if connection.standing.error is not None:
             raise connection.standing.explanation()
-        raise ServerUnavailableError(f"The server {name!r} is not connected.", server=name)
+        how = (
+            "still connecting" if connection.standing.state is ConnectionState.CONNECTING else "not connected"
+        )
+        raise ServerUnavailableError(f"The server {name!r} is {how}.", server=name)
     limit = connection.spec.list_timeout if wait is None else wait
     try:
         async with asyncio.timeout(connection.patience(limit) if limit else None):

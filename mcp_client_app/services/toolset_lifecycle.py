@@ -125,12 +125,10 @@ class ToolsetLifecycle(ToolsetCore):
         yield from self._release(list(self.servers.own()))
 
     def _adding(self, name: str, config: Mapping[str, Any] | None) -> Steps[None]:
-        taken = self.server_names
-
-        def add() -> None:
-            self.servers.add(name if config is None else {**config, "name": name}, taken)
-
-        yield in_thread(add)
+        given: Any = name if config is None else config
+        if isinstance(config, Mapping):
+            given = {**config, "name": name}
+        yield in_thread(partial(self.servers.add, given, self.server_names))
         manager = started_manager()
         if config is not None and manager is not None and not self.is_closed:
             self.servers.offer(manager)

@@ -126,7 +126,7 @@ def let_go(names: set[str]) -> None:
 
 
 def _read(given: Given, number: int) -> tuple[AgentServerSpec, Mapping[str, Any] | None]:
-    if isinstance(given, str):
+    if isinstance(given, str) and given.strip():
         return AgentServerSpec(name=given.strip()), None
     if isinstance(given, AgentServerSpec):
         return given, None

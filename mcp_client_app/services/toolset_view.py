@@ -36,7 +36,6 @@ class _Basis:
     spec: AgentSpec
     tools: tuple[ToolInfo, ...]
     filters: Mapping[str, ToolFilter]
-    reasons: Mapping[str, str]
 
     def is_same(self, other: _Basis) -> bool:
         # Catalogues are replaced as a whole: tools that have not changed are the same objects.
@@ -45,7 +44,6 @@ class _Basis:
             and len(self.tools) == len(other.tools)
             and all(map(operator.is_, self.tools, other.tools))
             and self.filters == other.filters
-            and self.reasons == other.reasons
         )
 
 
@@ -72,9 +70,12 @@ class ToolsetView:
             own.get(name, name): _own_filter(manager, name) for name in dict.fromkeys(t.server for t in tools)
         }
         reasons = {name: str(error) for name, error in errors.items()}
-        basis = _Basis(spec, tools, filters, reasons)
+        basis = _Basis(spec, tools, filters)
         last = self._last
-        if last is None or not last[0].is_same(basis):
+        if last is not None and last[0].is_same(basis):
+            if last[1].reasons != reasons:
+                last = self._last = (basis, last[1].with_unavailable(reasons))
+        else:
             named = [
                 replace(tool, server=own[tool.server], public_name="") if tool.server in own else tool
                 for tool in tools

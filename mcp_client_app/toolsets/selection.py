@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -78,7 +79,7 @@ class ToolSelection:
         every = tuple(tools)
         self.rules = rules
         self.unavailable = tuple(unavailable)
-        self.reasons: Mapping[str, str] = dict(unavailable) if isinstance(unavailable, Mapping) else {}
+        self.reasons = _reasons(unavailable)
         """Why servers are unavailable, as far as it is known: for people."""
         self._names = ToolNames(tool for tool in every if rules.allows(tool))
         # Servers that the agent does not use are none of the model's business.
@@ -88,6 +89,12 @@ class ToolSelection:
         self._selected = {tool.public_name: SelectedTool(tool, rules.fixed_for(tool)) for tool in self._names}
         self.warnings: tuple[str, ...] = (*self._names.problems, *self._unknown_fixed())
         """What an operator should look at."""
+
+    def with_unavailable(self, unavailable: Sequence[str] | Mapping[str, str]) -> ToolSelection:
+        """Return the same tools, with what is said now of the missing ones."""
+        other = copy.copy(self)
+        other.unavailable, other.reasons = tuple(unavailable), _reasons(unavailable)
+        return other
 
     def __iter__(self) -> Iterator[SelectedTool]:
         return iter(self._selected.values())
@@ -180,6 +187,10 @@ class ToolSelection:
                 for name in selected.fixed:
                     if name not in known:
                         yield f"The tool {selected.name!r} has no argument {name!r}, which is fixed for it."
+
+
+def _reasons(unavailable: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    return dict(unavailable) if isinstance(unavailable, Mapping) else {}
 
 
 def _unwrapped(arguments: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
