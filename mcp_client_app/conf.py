@@ -344,6 +344,13 @@ def _check_link(link: str) -> None:
         raise _WrongValueError("must be 'own', 'stock' or the dotted path of a link class.")
 
 
+def _check_backend(backend: str) -> None:
+    if backend not in ("thread", "celery") and not is_dotted_path(backend):
+        raise _WrongValueError(
+            "must be 'thread', 'celery' or the dotted path of a callable that takes a run's id."
+        )
+
+
 def _check_classes(paths: list[str] | None) -> None:
     for path in paths or ():
         if not is_dotted_path(path):
@@ -372,5 +379,6 @@ _RULES: Final[Mapping[str, Any]] = {
     "LINK": _check_link,
     "MODELS": _check_models,
     "OUTPUT_FILTERS": _check_output_filters,
+    "RUN_BACKEND": _check_backend,
     "SERVERS": _check_server_names,
 }

@@ -23,6 +23,7 @@ __all__ = ["STATUSES", "Answer", "MissingPermission", "RequestTooLarge", "answer
 STATUSES: Final[Mapping[str, int]] = {
     "bad_tool_name": 400,
     "invalid_arguments": 400,
+    "invalid_history": 400,
     "invalid_input": 400,
     "permission_denied": 403,
     "tool_blocked": 403,
@@ -50,6 +51,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "auth_required": 502,
     "model_error": 502,
     "result_too_large": 502,
+    "backend_unavailable": 503,
     "server_unavailable": 503,
     "not_connected": 503,
     "server_crashed": 503,

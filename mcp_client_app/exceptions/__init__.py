@@ -25,6 +25,7 @@
     ├─ ApprovalRequiredError          approval_required   a person has to approve the call first
     ├─ ApprovalError                  approval_invalid    decided, used, expired, or for another call
     ├─ RunStateError                  run_state           the run is not in a state for this
+    ├─ BackendUnavailableError        backend_unavailable what executes runs cannot be reached
     ├─ ModelError                     model_error         the model's provider failed or refused
     ├─ ServerConnectionError          server_unavailable  the link; base of the following
     │  ├─ ServerUnavailableError      server_unavailable  refused, gave up, waits before the next try
@@ -52,6 +53,7 @@ from __future__ import annotations
 from mcp_client_app.exceptions.agents import (
     ApprovalError,
     ApprovalRequiredError,
+    BackendUnavailableError,
     DuplicateAgentError,
     InvalidHistoryError,
     ModelError,
@@ -105,6 +107,7 @@ __all__ = [
     "ApprovalRequiredError",
     "AsyncContextError",
     "AuthRequiredError",
+    "BackendUnavailableError",
     "BadToolNameError",
     "BusyError",
     "CallInProgressError",

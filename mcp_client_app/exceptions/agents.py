@@ -11,6 +11,7 @@ from mcp_client_app.exceptions.configuration import ConfigurationError
 __all__ = [
     "ApprovalError",
     "ApprovalRequiredError",
+    "BackendUnavailableError",
     "DuplicateAgentError",
     "InvalidHistoryError",
     "ModelError",
@@ -121,6 +122,12 @@ class RunStateError(MCPClientError):
 
     def details(self) -> dict[str, Any]:
         return present(run=self.run, status=self.status, allowed=list(self.allowed) or None)
+
+
+class BackendUnavailableError(MCPClientError):
+    """What executes runs in the background cannot be reached."""
+
+    code = "backend_unavailable"
 
 
 class ModelError(MCPClientError):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Protocol
 
 from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from mcp_client_app.datatypes import RunStatus
@@ -54,7 +54,7 @@ class RunJournal:
         self._run_id = run_id
         self._owner = owner[:MAX_OWNER]
         self._call_id = call_id
-        self._started_at: datetime | None = None
+        self._started_at = timezone.now()
 
     def begin(self, call: PreparedCall, *, is_safe: bool) -> None:
         """Write down that the call is about to be sent.
@@ -137,7 +137,7 @@ def recorded_result(call: RunCall) -> RenderedResult | None:
     return RenderedResult(parts, is_error=call.result["is_error"], truncated=call.result["truncated"])
 
 
-def _calls(run_id: object) -> Any:
+def _calls(run_id: object) -> QuerySet[RunCall]:
     return RunCall.objects.using(database()).filter(run_id=parsed_id(run_id))
 
 

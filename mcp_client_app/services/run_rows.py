@@ -63,12 +63,12 @@ def rows() -> AgentRunQuerySet:
     return AgentRun.objects.using(database())
 
 
-def parsed_id(run_id: object) -> uuid.UUID | None:
-    """Return a run's id, however it was written; None if it is none."""
+def parsed_id(run_id: object) -> uuid.UUID:
+    """Return a run's id, however it was written; one that no run has if it is none."""
     try:
         return run_id if isinstance(run_id, uuid.UUID) else uuid.UUID(str(run_id))
     except ValueError:
-        return None
+        return uuid.UUID(int=0)
 
 
 def lease() -> datetime:
