@@ -35,6 +35,7 @@ __all__ = [
     "astart_agent",
     "astream_agent",
     "cancel_agent_run",
+    "new_run",
     "run_agent",
     "start_agent",
     "stream_agent",
@@ -73,7 +74,9 @@ def run_agent(
         RunStateError: The history ends where people have to decide something.
     """
     forbid_running_loop("run_agent")
-    run = _new_run(name, prompt, history, user, deps, model, correlation_id)
+    run = new_run(
+        name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
+    )
     loop = get_agents_loop()
     loop.run(lambda: drive_here(run.pk, loop, model=model))
     return _result(run.pk)
@@ -90,7 +93,9 @@ async def arun_agent(
     correlation_id: str | None = None,
 ) -> AgentResult:
     """Async twin of ``run_agent``; cancelling it cancels the run."""
-    run = await sync_to_async(_new_run)(name, prompt, history, user, deps, model, correlation_id)
+    run = await sync_to_async(new_run)(
+        name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
+    )
     loop = get_agents_loop()
     await loop.arun(lambda: drive_here(run.pk, loop, model=model))
     return await sync_to_async(_result)(run.pk)
@@ -112,7 +117,9 @@ def stream_agent(
     ``run.failed``, ``run.cancelled`` or ``run.paused``.
     """
     forbid_running_loop("stream_agent")
-    run = _new_run(name, prompt, history, user, deps, model, correlation_id)
+    run = new_run(
+        name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
+    )
     return _told(run, model)
 
 
@@ -140,7 +147,9 @@ async def astream_agent(
     correlation_id: str | None = None,
 ) -> AsyncIterator[RunEvent]:
     """Async twin of ``stream_agent``."""
-    run = await sync_to_async(_new_run)(name, prompt, history, user, deps, model, correlation_id)
+    run = await sync_to_async(new_run)(
+        name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
+    )
     with feed.watch(run.pk) as watch:
         is_over = False
         try:
@@ -169,7 +178,7 @@ def start_agent(
         MCPClientError: As for ``run_agent``.
     """
     forbid_running_loop("start_agent")
-    run = _new_run(name, prompt, history, user, deps, None, correlation_id)
+    run = new_run(name, prompt, history=history, user=user, deps=deps, correlation_id=correlation_id)
     run_submission.submit(run)
     return run
 
@@ -184,7 +193,9 @@ async def astart_agent(
     correlation_id: str | None = None,
 ) -> AgentRun:
     """Async twin of ``start_agent``."""
-    run = await sync_to_async(_new_run)(name, prompt, history, user, deps, None, correlation_id)
+    run = await sync_to_async(new_run)(
+        name, prompt, history=history, user=user, deps=deps, correlation_id=correlation_id
+    )
     await sync_to_async(run_submission.submit)(run)
     return run
 
@@ -199,16 +210,20 @@ def cancel_agent_run(run_id: object, *, user: Any = None) -> AgentRun:
 acancel_agent_run = sync_to_async(cancel_agent_run)
 
 
-def _new_run(
+def new_run(
     name: str,
     prompt: str,
-    history: Sequence[Any] | None,
-    user: Any,
-    deps: Any,
-    model: Model | None,
-    correlation_id: str | None,
+    *,
+    history: Sequence[Any] | None = None,
+    user: Any = None,
+    deps: Any = None,
+    model: Model | None = None,
+    correlation_id: str | None = None,
 ) -> AgentRun:
-    """Store a run, unless it is clear already that it cannot be executed."""
+    """Store a run that is still to be executed or submitted, unless it is clear already that it cannot be.
+
+    Args and errors are those of ``run_agent``.
+    """
     known = load("history").given_history(history)
     spec = agent_spec(name, user=user)
     if model is None and not spec.model:

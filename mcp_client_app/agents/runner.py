@@ -49,6 +49,7 @@ from mcp_client_app.datatypes import AgentSpec, RunStatus
 from mcp_client_app.exceptions import RunStateError
 from mcp_client_app.models import AgentRun
 from mcp_client_app.services.agents import agent_spec
+from mcp_client_app.services.run_feed import feed
 from mcp_client_app.services.run_leases import checkpoint, claim, finish, pause, renew
 from mcp_client_app.services.toolset import aget_toolset
 
@@ -66,7 +67,7 @@ async def drive(run_id: object, loop: AgentsLoop, *, model: Model | None = None,
         run_id: The run: queued, or given up by its worker.
         loop: The loop that this runs on.
         model: Another model than the agent's.
-        live: Tell pieces of text as they come to whoever listens in this process.
+        live: Tell pieces of text as they come to whoever listens in this process; so it is if somebody does.
 
     Raises:
         RunStateError: Another worker has taken the run over meanwhile.
@@ -78,6 +79,7 @@ async def drive(run_id: object, loop: AgentsLoop, *, model: Model | None = None,
     token = CancellationToken()
     handle = RunHandle(token.cancel)
     handles.add(str(run.pk), handle)
+    live = live or feed.has_listeners(run.pk)
     beating = asyncio.ensure_future(_beat(run.pk, owner, handle))
     try:
         await _Drive(run, owner, loop, handle, token, model=model, live=live).go()

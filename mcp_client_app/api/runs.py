@@ -18,6 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from mcp_client_app import services
+from mcp_client_app.agents import api as agents
 from mcp_client_app.api.orders import CORRELATION_HEADER, correlation_id
 from mcp_client_app.api.run_streams import run_stream_response
 from mcp_client_app.api.serializers.runs import (
@@ -100,7 +101,7 @@ class AgentRunViewSet(RunAnswers):
 
     def _new(self, name: str, body: dict[str, Any]) -> AgentRun:
         ours = correlation_id(self.request)
-        return services.create_run(name, **body, user=self.request.user, correlation_id=ours)
+        return agents.new_run(name, **body, user=self.request.user, correlation_id=ours)
 
     def _stream(self, run: AgentRun, watch: Watch, *, cancel_when_left: bool) -> HttpResponseBase:
         response = run_stream_response(
@@ -178,7 +179,7 @@ class RunViewSet(RunAnswers):
 
         A call that has been sent may still take effect. Cancelling twice does no harm.
         """
-        return self._run(services.cancel_run(id, user=request.user))
+        return self._run(agents.cancel_agent_run(id, user=request.user))
 
     def answer(self, request: Request, id: str) -> Response:  # noqa: A002 (as above)
         """Answer what a server has asked; the run goes on once nothing is open any more."""
@@ -215,7 +216,7 @@ def _question(run: AgentRun, named: Any, user: Any) -> Any:
 def _cancelling(run: AgentRun) -> Callable[[], None]:
     def cancel() -> None:
         with contextlib.suppress(RunStateError):  # it was over a moment before
-            services.cancel_run(run.pk)
+            agents.cancel_agent_run(run.pk)
 
     return cancel
 

@@ -19,6 +19,10 @@ from tests.api.conftest import Api, user_with
 from tests.runs import backend
 
 WORKER = "a worker"
+MESSAGES: list[dict[str, Any]] = [
+    {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Help!"}]},
+    {"kind": "response", "parts": [{"part_kind": "text", "content": "Done."}]},
+]
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +46,7 @@ def work(run: AgentRun, *events: tuple[str, dict[str, Any]], text: str | None = 
     services.claim(run.pk, WORKER)
     services.append_events(run.pk, events)
     if text is not None:
-        services.finish(run.pk, WORKER, RunStatus.COMPLETED, text=text, messages=[{"kind": "request"}])
+        services.finish(run.pk, WORKER, RunStatus.COMPLETED, text=text, messages=MESSAGES)
 
 
 def ask(run: AgentRun, kind: Approval.Kind, **fields: Any) -> Approval:
@@ -105,7 +109,7 @@ def test_a_conversation_goes_on_with_its_messages(api):
 
     second = start(api, history=messages)
 
-    assert second.messages == [{"kind": "request"}]
+    assert [message["parts"][0]["content"] for message in second.messages] == ["Help!", "Done."]
 
 
 @pytest.mark.parametrize("place", ["run", "runs"])
@@ -135,6 +139,20 @@ def test_what_is_no_order_is_refused_by_field(api, place, body, field):
 
 
 @pytest.mark.parametrize("place", ["run", "runs"])
+def test_what_is_no_history_is_refused(api, place):
+    answer = api.post(f"agents/support/{place}/", {"prompt": "x", "history": [{"kind": "text"}]})
+    assert (answer.status_code, answer.data["code"]) == (400, "invalid_history")
+
+
+@pytest.mark.parametrize("place", ["run", "runs"])
+def test_an_agent_without_a_model_is_not_run(api, place):
+    AgentConfig.objects.create(name="tools-only")
+    answer = api.post(f"agents/tools-only/{place}/", {"prompt": "x"})
+    assert (answer.status_code, answer.data["code"], answer.data["field"]) == (409, "configuration", "model")
+    assert not AgentRun.objects.exists()
+
+
+@pytest.mark.parametrize("place", ["run", "runs"])
 def test_only_who_may_use_an_agent_starts_it(api_as, place):
     body = {"prompt": "Help!"}
     lacking = api_as("view_agentconfig", "view_agentrun").post(f"agents/support/{place}/", body)
@@ -158,7 +176,7 @@ def test_who_waits_gets_the_answer(api):
     thread.join()
 
     assert (answer.status_code, answer.data["status"], answer.data["text"]) == (200, "completed", "Done.")
-    assert answer.data["messages"] == [{"kind": "request"}]
+    assert answer.data["messages"] == MESSAGES
     assert answer["Location"].endswith(f"runs/{answer.data['id']}/")
 
 
