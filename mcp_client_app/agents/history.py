@@ -15,13 +15,17 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
+    FileUrl,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
+    SystemPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UserPromptPart,
     repair_messages,
     sanitize_messages,
 )
@@ -82,7 +86,7 @@ def given_history(history: Sequence[Any] | None) -> list[Any]:
         raise RunStateError(
             "The history ends with calls that wait for people: decide about these, or cancel that run, first."
         )
-    messages = sanitize_messages(messages, allowed_file_url_schemes=())
+    messages = sanitize_messages([_without_orders(each) for each in messages], allowed_file_url_schemes=())
     return as_json(closed(with_fitting_ids(messages)))
 
 
@@ -148,6 +152,21 @@ def call_ids(messages: Iterable[ModelMessage]) -> Iterator[str]:
     for message in messages:
         if isinstance(message, ModelResponse):
             yield from (part.tool_call_id for part in message.tool_calls)
+
+
+def _without_orders(message: ModelMessage) -> ModelMessage:
+    """Leave out system prompts, and addresses that somebody would fetch."""
+    if isinstance(message, ModelResponse):
+        return message
+    parts = [_plain(part) for part in message.parts if not isinstance(part, SystemPromptPart)]
+    return replace(message, parts=parts, instructions=None)
+
+
+def _plain(part: ModelRequestPart) -> ModelRequestPart:
+    if not isinstance(part, UserPromptPart | ToolReturnPart) or not isinstance(part.content, list | tuple):
+        return part
+    content = ["[a file, left out]" if isinstance(item, FileUrl) else item for item in part.content]
+    return replace(part, content=content)
 
 
 def _renamed(message: M, new: dict[str, str]) -> M:

@@ -192,7 +192,9 @@ def test_ids_that_a_provider_would_refuse_are_replaced(agent, calls):
     agent()
     seen: list = []
     odd = "functions.price:0/" + "x" * 50
-    run_agent("clerk", "Go.", model=scripted(asks(call("shop__price", odd, article="tea")), says("."), seen=seen))
+    run_agent(
+        "clerk", "Go.", model=scripted(asks(call("shop__price", odd, article="tea")), says("."), seen=seen)
+    )
 
     (request,) = [part for message in seen[-1] for part in message.parts if part.part_kind == "tool-call"]
     (answer,) = [part for message in seen[-1] for part in message.parts if part.part_kind == "tool-return"]

@@ -11,7 +11,7 @@ from mcp_client_app.agents.api import run_agent
 from mcp_client_app.agents.executor import execute_run
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import ApprovalError, RunStateError
-from mcp_client_app.models import AgentConfig, AgentEvent, AgentRun, AgentServer, RunCall
+from mcp_client_app.models import AgentConfig, AgentEvent, AgentRun, AgentServer
 from tests.agents.conftest import at_rest
 from tests.stored import peer_entry
 
@@ -119,35 +119,12 @@ def test_a_new_prompt_does_not_drop_what_waits(buyer, calls):
     assert AgentRun.objects.count() == 1
 
 
-def test_a_call_approved_in_a_crashed_run_is_not_made_twice(buyer, calls, monkeypatch):
-    result = run_agent("buyer", "Buy tea.")
-    # The worker dies after the call, before anything else is written.
-    from mcp_client_app.agents import calls as agent_calls
-
-    monkeypatch.setattr(agent_calls.Telling, "result", _die)
-    services.approve(result.approvals[0])
-    at_rest(result.run_id)
-    monkeypatch.undo()
-    RunCall.objects.get(call_id="o1", status=RunCall.Status.DONE)
-    AgentRun.objects.update(status="queued", finished_at=None)
-
-    assert execute_run(result.run_id) is True
-    assert AgentRun.objects.get().text == "tea costs 3 / 2 tea ordered"
-    assert calls == [("price", "tea"), ("order", ("tea", 2))]
-
-
-async def _die(*args):
-    raise SystemError("gone")
-
-
 @pytest.fixture
 def asker(transactional_db, add_mcp_server, settings):
     """An agent with a server that asks for a key in each call."""
     settings.MCP_CLIENT_MODELS = {"scripted:asker": "tests.agents.scripts.asker"}
     script = {"": {"inputRequests": {"key": ASK}, "requestState": "opaque"}}
-    server = add_mcp_server(
-        "safe", peer_entry(f"--scenario=asks={json.dumps(script)}", "--era=2026-07-28")
-    )
+    server = add_mcp_server("safe", peer_entry(f"--scenario=asks={json.dumps(script)}", "--era=2026-07-28"))
     row = AgentConfig.objects.create(name="asker", model="scripted:asker")
     AgentServer.objects.create(agent=row, server=server)
     return row

@@ -1,0 +1,194 @@
+"""Limits, cancelling, and callers that go away: each run ends truthfully, with a history that can be used."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.usage import RequestUsage
+
+from mcp_client_app import services
+from mcp_client_app.agents.api import arun_agent, cancel_agent_run, run_agent, start_agent, stream_agent
+from mcp_client_app.agents.loop import get_agents_loop
+from mcp_client_app.datatypes import RunStatus
+from mcp_client_app.exceptions import AsyncContextError, BusyError
+from mcp_client_app.models import AgentConfig, AgentRun, AgentServer
+from mcp_client_app.testing import fake_server
+from tests.agents.conftest import at_rest
+from tests.agents.scripts import asks, call, says, scripted
+from tests.stored import close_connections
+
+
+@pytest.fixture
+def arrived() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def release() -> Any:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def waiter(agent, add_mcp_server, arrived, release, settings):
+    """An agent with a tool that comes back when it may, and one that does at once."""
+
+    def wait() -> str:
+        arrived.set()
+        release.wait(60)
+        return "waited"
+
+    row = agent("waiter", model="scripted:waiter")
+    server = add_mcp_server("slow", fake_server("slow", tools={"wait": wait}))
+    AgentServer.objects.create(agent=row, server=server)
+    settings.MCP_CLIENT_MODELS = {"scripted:waiter": f"{__name__}.waiting"}
+    return row
+
+
+def waiting():
+    return scripted(
+        asks(call("shop__price", article="tea"), call("slow__wait"), text="I wait."), says("Done.")
+    )
+
+
+def is_usable(messages) -> bool:
+    """Say whether the history may be continued: all calls have results."""
+    result = run_agent("waiter", "And now?", history=messages, model=scripted(says("Fine.")))
+    return result.text == "Fine."
+
+
+def test_the_time_limit_ends_a_run(waiter):
+    AgentConfig.objects.update(time_limit=0.3)
+    result = run_agent("waiter", "Go.")
+
+    assert (result.status, result.code) == (RunStatus.LIMIT_REACHED, "time_limit")
+    assert result.text == "I wait."
+    assert "0.3 seconds" in result.detail
+    AgentConfig.objects.update(time_limit=None)
+    assert is_usable(result.messages)
+
+
+def test_the_token_limit_ends_a_run(agent, calls):
+    agent(token_limit=100)
+    response = ModelResponse(
+        parts=[TextPart("Much."), call("shop__price", article="tea")],
+        usage=RequestUsage(input_tokens=90, output_tokens=20),
+    )
+
+    def answer(messages, info):
+        return response
+
+    result = run_agent("clerk", "Go.", model=scripted(answer))
+
+    # Scripted models count for themselves; what they count is what is held to the limit.
+    assert (result.status, result.code) == (RunStatus.LIMIT_REACHED, "token_limit")
+    assert result.text == "Much."
+    assert calls == []
+
+
+def test_a_run_is_cancelled_from_another_thread_at_once(waiter, arrived, settings):
+    settings.MCP_CLIENT_RUN_LEASE = 3000  # only the process itself can be that fast
+    run = start_agent("waiter", "Go.")
+    assert arrived.wait(60)
+
+    cancel_agent_run(run.pk)
+    run = at_rest(run.pk)
+
+    assert run.state is RunStatus.CANCELLED
+    assert run.text == "I wait."
+    assert is_usable(run.messages)
+
+
+def test_another_process_cancels_by_the_row(waiter, arrived, settings):
+    settings.MCP_CLIENT_RUN_LEASE = 1
+    run = start_agent("waiter", "Go.")
+    assert arrived.wait(60)
+
+    services.cancel_run(run.pk)
+
+    assert at_rest(run.pk).state is RunStatus.CANCELLED
+
+
+async def test_a_caller_that_is_cancelled_cancels_the_run(waiter, arrived):
+    task = asyncio.ensure_future(arun_agent("waiter", "Go."))
+    assert await sync_to_async(arrived.wait, thread_sensitive=False)(60)
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    run = await sync_to_async(lambda: at_rest(AgentRun.objects.get().pk))()
+
+    assert run.state is RunStatus.CANCELLED
+    assert "Nobody waited" in run.detail
+    await close_connections()
+
+
+def test_a_stream_that_is_not_read_to_its_end_is_cancelled(waiter, arrived):
+    events = stream_agent("waiter", "Go.")
+    assert next(events).kind == "run.started"
+    assert arrived.wait(60)
+
+    events.close()
+
+    assert at_rest(AgentRun.objects.get().pk).state is RunStatus.CANCELLED
+
+
+async def test_sync_verbs_name_their_twins_on_a_loop(transactional_db):
+    with pytest.raises(AsyncContextError) as caught:
+        run_agent("clerk", "Go.")
+    assert "arun_agent" in str(caught.value)
+
+
+def test_more_background_runs_than_allowed_are_busy(waiter, arrived, release, settings):
+    settings.MCP_CLIENT_RUN_WORKERS = 1
+    first = start_agent("waiter", "Go.")
+    assert arrived.wait(60)
+
+    with pytest.raises(BusyError):
+        start_agent("waiter", "Go.")
+    assert AgentRun.objects.count() == 1
+
+    release.set()
+    assert at_rest(first.pk).state is RunStatus.COMPLETED
+    second = start_agent("waiter", "Go.")
+    assert at_rest(second.pk).state is RunStatus.COMPLETED
+
+
+def test_no_more_calls_at_once_than_allowed(agent, add_mcp_server):
+    lock, inside, most = threading.Lock(), 0, 0
+
+    def work() -> str:
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        threading.Event().wait(0.02)
+        with lock:
+            inside -= 1
+        return "ok"
+
+    row = agent(max_parallel_calls=2)
+    AgentServer.objects.create(
+        agent=row, server=add_mcp_server("many", fake_server("many", tools={"work": work}))
+    )
+    model = scripted(asks(*(call("many__work") for _ in range(8))), says("Done."))
+
+    assert run_agent("clerk", "Go.", model=model).status is RunStatus.COMPLETED
+    assert most == 2
+
+
+def test_everything_ends_with_the_loop(waiter, arrived):
+    start_agent("waiter", "Go.")
+    assert arrived.wait(60)
+    loop = get_agents_loop()
+
+    loop.close()
+
+    assert not loop.is_alive
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("mcp-client-agents")]
