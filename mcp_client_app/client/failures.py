@@ -120,6 +120,7 @@ def untraced(error: MCPClientError) -> MCPClientError:
         seen.add(id(each))
         each.__traceback__ = None
         behind += (each.__cause__, each.__context__)
+        behind += [part for part in each.args if isinstance(part, BaseException)]  # see ``carrying``
         if isinstance(each, BaseExceptionGroup):
             behind += each.exceptions
     return error

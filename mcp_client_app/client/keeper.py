@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 
 from mcp_client_app.client.background import spawn
 from mcp_client_app.client.backoff import Backoff
@@ -95,7 +96,8 @@ class CatalogueKeeper:
         """
         self._wanted = True
         if self._task is None or self._task.done():
-            self._task = spawn(self._refresh_wanted(), "Reading changed lists")
+            # News come with whatever call was being answered, whose record must not live on with the task.
+            self._task = Context().run(spawn, self._refresh_wanted(), "Reading changed lists")
 
     async def _refresh_wanted(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""A link that has ended is held by nothing, whatever was going on over it."""
+"""A link that has ended is held by nothing: no task that was cancelled, and no failure that is remembered."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import gc
 import threading
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 
+from mcp_client_app.client.exchange import Exchange, current_exchange, recorded
+from mcp_client_app.client.keeper import CatalogueKeeper
 from mcp_client_app.client.link import Handshake, Link, OnProgress
 from mcp_client_app.client.manager import MCPClientManager
-from mcp_client_app.datatypes import SHARED, ServerSpec, Transport
-from mcp_client_app.exceptions import ConnectionLostError
-from tests.client.conftest import MakeManager
+from mcp_client_app.datatypes import SHARED, ManagerOptions, ProtocolMode, ServerSpec, Transport
+from mcp_client_app.exceptions import ConnectionLostError, MCPClientError
+from tests.client.conftest import MakeHttpPeer, MakeManager
+from tests.client.linking import LINKS
 from tests.client.peers import PATIENCE, Recorder
 
 TOOLS = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
@@ -115,3 +119,57 @@ def test_a_reading_that_was_cut_short_holds_no_link(
     gc.collect()
 
     assert link() is None
+
+
+@pytest.mark.anyio
+async def test_a_reading_holds_nothing_of_the_call_that_brought_the_news():
+    found: list[Exchange | None] = []
+    done = asyncio.Event()
+
+    def live() -> None:
+        found.append(current_exchange())
+        done.set()
+
+    spec = ServerSpec(name="srv", transport=Transport.STREAMABLE_HTTP, url="http://nowhere.invalid")
+    keeper = CatalogueKeeper(spec, ManagerOptions(), asyncio.Event().wait, live, done.set)  # type: ignore[arg-type]
+    with recorded(Exchange()):
+        keeper.refresh_soon()
+    async with asyncio.timeout(PATIENCE):
+        await done.wait()
+
+    assert found == [None]
+
+
+# Failures ----------------------------------------------------------------------------
+
+
+def behind(error: BaseException) -> list[BaseException]:
+    """Return an exception and all that it leads to, by whatever way."""
+    found: dict[int, Any] = {}
+    looked_at: list[Any] = [error]
+    while looked_at:
+        each = looked_at.pop()
+        if id(each) not in found:
+            found[id(each)] = each
+            inner = gc.get_referents(each)
+            looked_at += [part for part in inner if isinstance(part, BaseException | tuple | list | dict)]
+    return [each for each in found.values() if isinstance(each, BaseException)]
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
+def test_a_refusal_that_is_remembered_holds_nothing_of_the_attempt(
+    manage: MakeManager, http_peer: MakeHttpPeer, link: str, modern: bool
+):
+    peer = http_peer().start(modern=modern)
+    spec = replace(peer.spec, mode=ProtocolMode.MODERN) if modern else peer.spec
+    peer.stop()
+    manager = manage(spec, default_link=link)
+    with pytest.raises(MCPClientError):
+        manager.connect("srv")
+
+    engine = manager._engine
+    assert engine is not None
+    error = engine.pool._connections["srv", SHARED].standing.error
+    assert error is not None
+    assert {each.__traceback__ for each in behind(error)} == {None}
