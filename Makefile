@@ -91,7 +91,7 @@ clean: ## Remove what was built and cached; the environment and var/ stay.
 # A change of pyproject.toml installs anew; a development environment can run the demo as well.
 $(INSTALLED): pyproject.toml
 	@$(check_python)
-	@$(PYTHON) scripts/bootstrap.py $(VENV) . $@
+	@$(PYTHON) scripts/bootstrap.py $(VENV) '.[agents]' $@
 
 $(INSTALLED_DEV): pyproject.toml
 	@$(check_python)

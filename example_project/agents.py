@@ -2,9 +2,10 @@
 
 A model would choose tool and arguments; here the request names words to look for and the
 arguments, so that the examples run without one. One view goes through the REST API, as a program
-elsewhere would; the others use ``services`` directly, in both kinds of views.
+elsewhere would; the others use ``services`` directly, in both kinds of views. The last one leaves
+all this to an agent that is stored.
 
-All take ``POST {"wanted": "forecast", "arguments": {"city": "Oslo"}}`` and a token.
+The others take ``POST {"wanted": "forecast", "arguments": {"city": "Oslo"}}`` and a token.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, JsonResponse
@@ -90,20 +92,57 @@ async def over_services_async(request: HttpRequest) -> JsonResponse:
     return _answer(tool, result)
 
 
+@csrf_exempt
+@require_POST
+def stored_agent(request: HttpRequest) -> JsonResponse:
+    """Have a stored agent run through the REST API: ``POST {"agent": "demo", "prompt": "..."}``.
+
+    Which model, which servers and which tools are the agent's business; this view only asks.
+    """
+    try:
+        _user, token = _caller(request)
+        order = _body(request, "agent", "prompt")
+        api = RestClient(request.build_absolute_uri(reverse("mcp_client:index")), token)
+        run = api.post(f"agents/{quote(order['agent'], safe='')}/run/", prompt=order["prompt"])
+    except RestError as error:
+        return JsonResponse(error.body, status=error.status)
+    except APIException as error:
+        return _refusal(error)
+    # "completed" or why not: without an answer, never pretend that there is one.
+    return JsonResponse({name: run[name] for name in ("id", "status", "text", "detail", "tool_rounds")})
+
+
 def _wish(request: HttpRequest) -> Wish:
+    user, token = _caller(request)
+    body = _body(request, "wanted")
+    arguments = body.get("arguments", {})
+    if not isinstance(arguments, dict):
+        raise ParseError("'arguments' has to be an object.")
+    return Wish(user, token, body["wanted"], arguments)
+
+
+def _caller(request: HttpRequest) -> tuple[Any, str]:
+    """Return who calls, and the token."""
     # All that this class reads is a header, which Django's own request has as well.
     found = TokenAuthentication().authenticate(request)  # type: ignore[arg-type]
     if found is None:
         raise NotAuthenticated
     user, token = found
+    return user, token.key
+
+
+def _body(request: HttpRequest, *texts: str) -> dict[str, Any]:
+    """Return the JSON of a request, in which these have to be texts."""
     try:
         body = json.loads(request.body)
-        wanted, arguments = body["wanted"], body.get("arguments", {})
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ParseError('Send {"wanted": "...", "arguments": {...}}.') from None
-    if not isinstance(wanted, str) or not isinstance(arguments, dict):
-        raise ParseError("'wanted' has to be a text, 'arguments' an object.")
-    return Wish(user, token.key, wanted, arguments)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise ParseError("Send a JSON object.")
+    for name in texts:
+        if not isinstance(body.get(name), str):
+            raise ParseError(f"{name!r} has to be a text.")
+    return body
 
 
 def _pick(tools: tuple[ToolInfo, ...], wanted: str) -> ToolInfo:

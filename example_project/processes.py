@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -20,12 +21,16 @@ class ReadyProcess:
     Args:
         arguments: What follows the interpreter on the command line.
         quiet: Whether what it says on standard error is dropped.
+        environment: Variables that it gets besides those of this process.
     """
 
-    def __init__(self, *arguments: str, quiet: bool = False) -> None:
+    def __init__(
+        self, *arguments: str, quiet: bool = False, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.url = ""
         self._arguments: Sequence[str] = arguments
         self._quiet = quiet
+        self._environment = environment or {}
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
@@ -45,6 +50,7 @@ class ReadyProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if self._quiet else None,
+            env={**os.environ, **self._environment},
             text=True,
         )
         try:

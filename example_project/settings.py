@@ -103,6 +103,9 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 
+# The agent that the demo stores names this model.
+MCP_CLIENT_MODELS = {"example:demo": "example_project.demo_agent.make_model"}
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import socket
 import sys
@@ -12,12 +13,14 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from rest_framework.authtoken.models import Token
 
-from example_project import tour
+from example_project import demo_agent, tour
 from example_project.bundled import WeatherServer, load_bundled_servers
 from example_project.processes import ReadyProcess
 from example_project.rest_client import RestClient
 from example_project.settings import VAR_DIR
 from example_project.tables import table
+from mcp_client_app import services
+from mcp_client_app.agents.api import stream_agent
 from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import ServerStatus
 from mcp_client_app.runtime import close_mcp_manager, get_mcp_manager
@@ -43,12 +46,14 @@ def run(*, serve_on: tuple[str, int] | None) -> int:
     _make_login()
     loaded = load_bundled_servers(VAR_DIR)
     print(f"  servers   {', '.join(loaded) + ' loaded' if loaded else 'all there already'}")
+    print(f"  agent     {demo_agent.NAME} {'loaded' if demo_agent.load_demo_agent() else 'there already'}")
     with WeatherServer() as weather:
         print(f"  weather   {weather.url}")
         manager = get_mcp_manager()
         try:
             all_well = _show(manager)
             all_well &= _show_rest()
+            all_well &= _show_agent()
             if serve_on is not None:
                 _serve(*serve_on)
         finally:
@@ -90,13 +95,34 @@ def _show_rest() -> bool:
     """Call tools over REST on a server that is a process of its own, as another program would."""
     _heading("REST")
     token, _ = Token.objects.get_or_create(user=get_user_model().objects.get(username=LOGIN))
-    with ReadyProcess("-m", "example_project.serving", "--until-stdin-closes") as server:
+    # Whatever keys are in the environment: the demo needs no network.
+    scripted = {"EXAMPLE_MODEL": demo_agent.SCRIPTED}
+    serving = ("-m", "example_project.serving", "--until-stdin-closes")
+    with ReadyProcess(*serving, environment=scripted) as server:
         print(f"  served by a process of its own at {server.url}api/mcp/")
         site = tour.RestSite(
             api=RestClient(f"{server.url}api/mcp/", token.key),
             agent=RestClient(f"{server.url}agents/", token.key),
         )
         return tour.walk(tour.REST_STOPS, site)
+
+
+def _show_agent() -> bool:
+    """Let the agent answer a prompt, with a model that follows a script, and print what happens."""
+    _heading("An agent")
+    print(f"  prompt  {demo_agent.PROMPT}")
+    last = ""
+    for event in stream_agent(demo_agent.NAME, demo_agent.PROMPT, model=demo_agent.scripted_model()):
+        last = event.kind
+        if event.kind == "tool.call":
+            print(f"  call    {event.data['name']} {json.dumps(event.data['arguments'])}", flush=True)
+        elif event.kind == "tool.result":
+            said = " ".join(event.data["text"].split())
+            print(f"  {event.data['outcome']:<6}  {event.data['name']}: {said}", flush=True)
+        elif event.is_last:
+            run = services.get_run(event.run_id)
+            print(f"  answer  {run.text or run.detail}")
+    return last == "run.completed"
 
 
 def _make_login() -> None:
@@ -115,6 +141,7 @@ def _serve(host: str, port: int) -> None:
     print(f"  servers         http://{host}:{port}/")
     print(f"  administration  http://{host}:{port}/admin/ (log in as {LOGIN})")
     print(f"  REST            http://{host}:{port}/api/mcp/ (token: manage.py drf_create_token {LOGIN})")
+    print('  an agent        .venv/bin/python manage.py mcp_client run demo "..." (with a key: a real model)')
     print("  Ctrl-C stops everything.\n", flush=True)
     try:
         # In this very process, so that the pages show the connections made above.

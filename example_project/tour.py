@@ -147,6 +147,13 @@ def _rest_agent(site: RestSite) -> str:
     return f"found {found['tool']}, which says: {' '.join(found['text'].split())}"
 
 
+def _rest_run(site: RestSite) -> str:
+    answer = site.agent.post("run/", agent="demo", prompt="What do I have to buy? Is it sunny in Cairo?")
+    _expect(answer["status"] == "completed" and answer["tool_rounds"] == 2, str(answer))
+    _expect("oak boards" in answer["text"] and "Cairo" in answer["text"], answer["text"])
+    return f"{answer['tool_rounds']} rounds of tools, then: {answer['text']}"
+
+
 @dataclass(frozen=True, slots=True)
 class RestSite:
     """A site that is served elsewhere: its API, and its agents."""
@@ -172,4 +179,5 @@ REST_STOPS: list[Stop[RestSite]] = [
     Stop("the tools, over REST", _rest_listing),
     Stop("a tool called over REST, and its audit row", _rest_call),
     Stop("an agent that works through REST", _rest_agent),
+    Stop("a view that has a stored agent run", _rest_run),
 ]

@@ -34,6 +34,8 @@ class ExitCode(enum.IntEnum):
 
 _TO_BE_CHANGED: Final = (
     exceptions.ConfigurationError,
+    exceptions.UnknownAgentError,
+    exceptions.UnknownRunError,
     exceptions.UnknownServerError,
     exceptions.UnknownToolError,
     exceptions.UnknownResourceError,
@@ -43,6 +45,7 @@ _TO_BE_CHANGED: Final = (
     exceptions.InvalidArgumentsError,
     exceptions.ToolBlockedError,
     exceptions.PermissionDeniedError,
+    exceptions.RunStateError,
 )
 """Errors that another try of the same command meets again."""
 

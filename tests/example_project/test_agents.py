@@ -6,6 +6,7 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from django.test import AsyncClient
 from rest_framework.authtoken.models import Token
 
 from example_project import settings as example_settings
-from mcp_client_app.models import ToolCall
+from mcp_client_app.agents.loop import close_agents_loop
+from mcp_client_app.models import AgentConfig, AgentServer, ServerConfig, ToolCall
 from mcp_client_app.testing import fake_server
 from mcp_client_app.testing.fixtures import add_mcp_server, mcp_manager
 from tests.stored import close_connections
@@ -98,11 +100,60 @@ def test_a_tool_that_nobody_offers_is_unknown(place, live_server):
     assert (status, answer["code"]) == (404, "unknown_tool")
 
 
-@pytest.mark.parametrize("body", [[], {}, {"wanted": 5}, {"wanted": "forecast", "arguments": []}], ids=str)
-def test_a_request_that_makes_no_sense_is_explained(body, live_server):
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ([], "object"),
+        ({}, "'wanted'"),
+        ({"wanted": 5}, "'wanted'"),
+        ({"wanted": "forecast", "arguments": []}, "'arguments'"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_explained(body, named, live_server):
     status, answer = post("/agents/services/", live_server, token_of("ada", "call_tool"), body)
     assert status == 400
-    assert "wanted" in answer["detail"]
+    assert named in answer["detail"]
+
+
+@pytest.fixture
+def clerk(settings) -> AgentConfig:
+    """A stored agent whose model asks for each tool once."""
+    settings.MCP_CLIENT_MODELS = {"offline:test": "pydantic_ai.models.test.TestModel"}
+    row = AgentConfig.objects.create(name="clerk", model="offline:test")
+    AgentServer.objects.create(agent=row, server=ServerConfig.objects.get(name="weather"))
+    return row
+
+
+@pytest.fixture
+def _agents_closed() -> Iterator[None]:
+    yield
+    close_agents_loop()
+
+
+@pytest.mark.usefixtures("clerk", "_agents_closed")
+def test_a_stored_agent_runs_in_the_name_of_its_caller(live_server):
+    order = {"agent": "clerk", "prompt": "How is the weather?"}
+    status, answer = post("/agents/run/", live_server, token_of("ada", "run_agentconfig", "call_tool"), order)
+    assert status == 200
+    assert (answer["status"], answer["tool_rounds"]) == ("completed", 1)
+    assert "sunny" in answer["text"]
+    call = ToolCall.objects.get()
+    assert (call.username, call.agent, call.tool) == ("ada", "clerk", "forecast")
+
+
+@pytest.mark.usefixtures("clerk")
+def test_what_the_api_says_of_a_run_that_may_not_be_is_passed_on(live_server):
+    may, may_not = token_of("ada", "run_agentconfig"), token_of("eve", "call_tool")
+    order = {"agent": "clerk", "prompt": "How is the weather?"}
+    status, answer = post("/agents/run/", live_server, may_not, order)
+    assert (status, answer["code"]) == (403, "permission_denied")
+    status, answer = post("/agents/run/", live_server, may, {"agent": "nobody", "prompt": "?"})
+    assert (status, answer["code"]) == (404, "unknown_agent")
+    status, answer = post("/agents/run/", live_server, may, {"agent": "clerk"})
+    assert status == 400
+    assert "'prompt'" in answer["detail"]
+    status, answer = post("/agents/run/", live_server, None, order)
+    assert (status, answer["code"]) == (401, "not_authenticated")
 
 
 @pytest.mark.parametrize("place", ["/agents/services/", "/agents/services/async/"])

@@ -23,9 +23,8 @@ SECONDS = 90
 
 
 def environment(var_dir: Path) -> dict[str, str]:
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith(("EXAMPLE_", "DJANGO_"))
-    }
+    ours = ("EXAMPLE_", "DJANGO_", "OPENAI_", "ANTHROPIC_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return inherited | {"EXAMPLE_VAR_DIR": str(var_dir), "PYTHONUNBUFFERED": "1"}
 
 
@@ -91,8 +90,21 @@ def test_the_demo_works_twice_and_the_second_run_keeps_everything(tmp_path):
     for name in ("files__read_file", "workshop__measure", "weather__forecast"):
         assert name in first.stdout
     assert "served by a process of its own at http://127.0.0.1:" in first.stdout
-    for stop in ("the tools, over REST", "a tool called over REST", "an agent that works through REST"):
+    for stop in (
+        "the tools, over REST",
+        "a tool called over REST",
+        "an agent that works through REST",
+        "a view that has a stored agent run",
+    ):
         assert f"ok      {stop}" in first.stdout
+    for line in (
+        "call    weather__forecast",
+        "call    files__read_file",
+        "ok      files__write_file: Wrote",
+        "answer  You need oak boards, glue, sandpaper, grit 120. Tomorrow Oslo has",
+    ):
+        assert f"  {line}" in first.stdout
+    assert "Tomorrow Oslo has" in (tmp_path / "files" / "notes" / "errand.txt").read_text()
     assert "FAILED" not in first.stdout
 
     kept = tmp_path / "files" / "notes" / "shopping.txt"

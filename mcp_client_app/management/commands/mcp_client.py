@@ -16,7 +16,17 @@ from django.db import DatabaseError, connections, router
 from django.db.migrations.executor import MigrationExecutor
 
 from mcp_client_app.exceptions import MCPClientError
-from mcp_client_app.management import calls, prompts, resources, servers, status, tools, transfer, trials
+from mcp_client_app.management import (
+    agent_runs,
+    calls,
+    prompts,
+    resources,
+    servers,
+    status,
+    tools,
+    transfer,
+    trials,
+)
 from mcp_client_app.management import connections as connection_verbs
 from mcp_client_app.management.console import Console
 from mcp_client_app.management.failures import (
@@ -35,7 +45,7 @@ __all__ = ["Command"]
 
 APP_LABEL: Final = "mcp_client_app"
 
-_MODULES = (servers, connection_verbs, status, trials, tools, calls, resources, prompts, transfer)
+_MODULES = (servers, connection_verbs, status, trials, tools, calls, resources, prompts, transfer, agent_runs)
 """In the order of the help."""
 
 
