@@ -1,0 +1,44 @@
+"""A scripted model for ``MCP_CLIENT_MODELS``: asks for one tool, then tells what it said, word by word."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+
+__all__ = ["caller"]
+
+
+def caller() -> FunctionModel:
+    """Return a model that does what the prompt says: the name of a tool, and its arguments as JSON."""
+    return FunctionModel(_answer, stream_function=_stream, model_name="caller")
+
+
+def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    parts = [part for message in messages if isinstance(message, ModelRequest) for part in message.parts]
+    prompt = str(next(part.content for part in parts if isinstance(part, UserPromptPart)))
+    returns = [part for part in parts if isinstance(part, ToolReturnPart)]
+    if returns:
+        return ModelResponse(parts=[TextPart(f"It said: {returns[-1].model_response_str()}")])
+    name, _, arguments = prompt.partition(" ")
+    return ModelResponse(parts=[ToolCallPart(name, json.loads(arguments or "{}"), "call-1")])
+
+
+async def _stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+    for part in _answer(messages, info).parts:
+        if isinstance(part, ToolCallPart):
+            yield {0: DeltaToolCall(part.tool_name, part.args_as_json_str(), tool_call_id=part.tool_call_id)}
+        elif isinstance(part, TextPart):
+            for word in re.findall(r"\S+\s*", part.content):
+                yield word
