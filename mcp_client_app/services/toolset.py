@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Self
+from typing import Any, Final, Self, get_args
 
 from asgiref.sync import sync_to_async
 
@@ -91,10 +91,10 @@ class Toolset(ToolsetLists, ToolsetLifecycle):
             filter=parse_filter(allowed_tools, blocked_tools),
             fixed_arguments=parse_fixed_arguments(fixed_arguments),
             output_filters=parse_output_filters(output_filters),
-            result_limit=result_limit,
+            result_limit=_checked_limit(result_limit),
             approval=_policy(approval, "approval"),
             tool_approvals=policies,
-            validation=validation,
+            validation=_checked_validation(validation),
         )
         super().__init__(spec, user)
         for given in servers:
@@ -281,6 +281,22 @@ def get_toolset(agent: str, user: Any = None) -> Toolset:
 async def aget_toolset(agent: str, user: Any = None) -> Toolset:
     """Async twin of ``get_toolset``."""
     return await sync_to_async(Toolset.of_agent)(agent, user)
+
+
+def _checked_limit(value: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ConfigurationError(
+            "result_limit must be a number of characters; 0 = no limit.", field="result_limit"
+        )
+    return value
+
+
+def _checked_validation(value: Validation) -> Validation:
+    if value not in get_args(Validation):
+        raise ConfigurationError(
+            f"validation must be one of {', '.join(map(repr, get_args(Validation)))}.", field="validation"
+        )
+    return value
 
 
 def _policy(value: ApprovalPolicy | str, field: str) -> ApprovalPolicy:
