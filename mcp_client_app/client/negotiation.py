@@ -20,9 +20,15 @@ from pydantic import ValidationError
 from mcp_client_app.client.exchange import Exchange, recorded
 from mcp_client_app.client.link import Handshake
 from mcp_client_app.datatypes import ProtocolMode
-from mcp_client_app.exceptions import ProtocolError, ServerConnectionError, TransportError
+from mcp_client_app.exceptions import (
+    MCPClientError,
+    ProtocolError,
+    RequestTimeoutError,
+    ServerConnectionError,
+    TransportError,
+)
 
-__all__ = ["NOT_MODERN", "Negotiation", "handshake_of"]
+__all__ = ["Negotiation", "handshake_of", "tells_the_era"]
 
 NOT_MODERN = (400, 404, 405)
 """HTTP statuses with which a legacy server refuses the probe."""
@@ -94,7 +100,7 @@ class Negotiation:
             self._probing = False
             return self._refused(error)
         except TransportError as error:
-            if error.status not in NOT_MODERN:
+            if not tells_the_era(error):
                 raise
             self._probing = False
             return None
@@ -181,3 +187,10 @@ def _supported(error: MCPError) -> list[str] | None:
 def _mutual(error: MCPError) -> str | None:
     supported = _supported(error) or ()
     return next((version for version in reversed(MODERN_PROTOCOL_VERSIONS) if version in supported), None)
+
+
+def tells_the_era(error: MCPClientError) -> bool:
+    """Say whether a fault of the probe means an old server, rather than nothing about eras."""
+    if isinstance(error, TransportError):
+        return error.status in NOT_MODERN
+    return isinstance(error, RequestTimeoutError)

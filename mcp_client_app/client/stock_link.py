@@ -48,6 +48,7 @@ class StockLink(WireLink):
                 if transport.died_on_probe and self._took_probe():
                     raise DiedOnProbe from transport.failure
                 raise self._translate(error, "initialize") from safe_cause(error)
+        transport.end_probing()
         self._session = client.session
         if mode is ProtocolMode.MODERN:
             await self._negotiate(client.session, mode)  # the client has only assumed it

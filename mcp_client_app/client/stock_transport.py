@@ -34,7 +34,7 @@ from mcp_client_app.client.declaring import declaring
 from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.failures import carrying
 from mcp_client_app.client.leniency import Repairer, notifications
-from mcp_client_app.client.negotiation import NOT_MODERN
+from mcp_client_app.client.negotiation import tells_the_era
 from mcp_client_app.client.rpc_messages import (
     LIST_CHANGED,
     TypedMessage,
@@ -118,6 +118,7 @@ class StockTransport:
         self._repairer = repairer
         self._redact = redact
         self._probe_timeout = probe_timeout
+        self._timers: list[asyncio.TimerHandle] = []
         self._verdict: MCPClientError | None = None
         """Why connecting is pointless: the SDK's client would take the fault for a sign of an old server."""
         self._open: dict[RequestId, OpenRequest] = {}
@@ -179,6 +180,7 @@ class StockTransport:
                 ConnectionLostError(f"The connection to {self.server!r} was closed.", server=self.server)
             )
             self._messages.close()
+            self.end_probing()
 
     async def send(self, item: SessionMessage) -> None:
         """Send what the SDK's dispatcher hands over; in the context of whoever made the call.
@@ -209,9 +211,15 @@ class StockTransport:
         request = OpenRequest(message.id, message.method, exchange)
         self._open[coerce_request_id(message.id)] = request
         if message.method == PROBE and self._probe_timeout is not None:
-            timer = asyncio.get_running_loop().call_later(self._probe_timeout, self._probe_is_over, request)
-            self._stack.callback(timer.cancel)  # it would hold all of this until its time is over
+            loop = asyncio.get_running_loop()
+            self._timers.append(loop.call_later(self._probe_timeout, self._probe_is_over, request))
         return request
+
+    def end_probing(self) -> None:
+        """From now on what the probe was is a request like any other."""
+        self._probe_timeout = None
+        while self._timers:
+            self._timers.pop().cancel()  # it would hold all of this until its time is over
 
     def _probe_is_over(self, request: OpenRequest) -> None:
         if self._waits(request):
@@ -322,7 +330,7 @@ class StockTransport:
         if not self._waits(request):
             return
         self._take(request.request_id)
-        if request.method == PROBE and self._probe_timeout is not None and not _tells_the_era(error):
+        if request.method == PROBE and self._probe_timeout is not None and not tells_the_era(error):
             self._verdict = error
         self._deliver(JSONRPCError(jsonrpc="2.0", id=request.request_id, error=carrying(error).error))
 
@@ -389,10 +397,3 @@ class StockTransport:
         self.noise_count += 1
         self.noise_last = self._redact(text)[:200]  # in this order: half a secret would not be known as one
         logger.debug("Noise from %r: %s", self.server, self.noise_last)
-
-
-def _tells_the_era(error: MCPClientError) -> bool:
-    """Say whether a fault of the probe means an old server, rather than nothing about eras."""
-    if isinstance(error, TransportError):
-        return error.status in NOT_MODERN
-    return isinstance(error, RequestTimeoutError)
