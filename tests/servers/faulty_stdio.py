@@ -264,10 +264,15 @@ def fail(peer: Peer, message: Message, arguments: dict[str, Any]) -> dict[str, A
     return {**payloads.text_result(arguments["message"]), "isError": True}
 
 
-def write(peer: Peer, message: Message, arguments: dict[str, Any]) -> dict[str, Any]:
+def write(peer: Peer, message: Message, arguments: dict[str, Any]) -> dict[str, Any] | None:
     with open(arguments["path"], "a", encoding="utf-8") as file:
         file.write(arguments["text"] + "\n")
-    return payloads.text_result("written")
+    answer = payloads.text_result("written")
+    if "gate" not in arguments:
+        return answer
+    # Done, and not told: what may happen to a caller meanwhile is the caller's affair.
+    peer.wire.once_exists(arguments["gate"], lambda: peer.finish(message, answer))
+    return None
 
 
 def read(peer: Peer, message: Message, arguments: dict[str, Any]) -> dict[str, Any]:
