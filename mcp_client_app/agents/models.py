@@ -118,7 +118,10 @@ def _provider(provider_class: type[Provider[Any]], spec: AgentSpec, key: str | N
 
 
 def _allowed(url: str) -> str:
-    check_url(url, UrlPolicy(blocked_networks=tuple(app_settings.BLOCKED_NETWORKS)))
+    try:
+        check_url(url, UrlPolicy(blocked_networks=tuple(app_settings.BLOCKED_NETWORKS)))
+    except ConfigurationError as error:
+        raise ConfigurationError(str(error), field="base_url") from None
     return url
 
 

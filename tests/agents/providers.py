@@ -16,7 +16,7 @@ KEY_VARIABLE = "KEY_OF_THE_FAKE_PROVIDER"
 PROVIDERS: Mapping[str, tuple[str, Callable[[ModelApi], str]]] = {
     "chat": ("openai-chat:gpt-5", lambda api: api.openai_url),
     "responses": ("openai-responses:gpt-5", lambda api: api.openai_url),
-    "anthropic": ("anthropic:claude-sonnet-4-5", lambda api: api.url),
+    "anthropic": ("anthropic:claude-sonnet-5-5", lambda api: api.url),
 }
 """Name of an API -> the model as an agent names it, and the address to give."""
 
@@ -24,7 +24,13 @@ PROVIDERS: Mapping[str, tuple[str, Callable[[ModelApi], str]]] = {
 def fields_for(kind: str, api: ModelApi) -> dict[str, Any]:
     """Return the fields of an agent whose model is the fake."""
     model, url = PROVIDERS[kind]
-    return {"model": model, "base_url": url(api), "api_key_variable": KEY_VARIABLE}
+    return {
+        "model": model,
+        "base_url": url(api),
+        "api_key_variable": KEY_VARIABLE,
+        # Without it, answers of this length are always streamed from Anthropic.
+        "model_settings": {"max_tokens": 1000},
+    }
 
 
 def whole(name: str, prompt: str, **options: Any) -> AgentResult:
