@@ -46,15 +46,16 @@ class DecisionForm(forms.Form):
         super().__init__(data, initial={"arguments": row.arguments}, label_suffix="")
         self._row = row
         if row.schema is None:
-            self.fields["arguments"].disabled = True
-            self.fields["arguments"].help_text = _(
-                "The tool's schema could not be had: nothing can be changed."
-            )
+            self.leave_arguments()
+
+    def leave_arguments(self) -> None:
+        """Offer no change of the arguments, or disregard it."""
+        self.fields.pop("arguments", None)
 
     @property
     def edited(self) -> dict[str, Any] | None:
         """The arguments, if somebody has changed them."""
-        given: dict[str, Any] = self.cleaned_data["arguments"]
+        given: dict[str, Any] | None = self.cleaned_data.get("arguments")
         return None if given == self._row.arguments else given
 
 

@@ -188,8 +188,7 @@ class ApprovalAdmin(ReadOnly, ApprovalModelAdmin):
     def _decided(self, request: HttpRequest, row: Approval) -> HttpResponse:
         form = DecisionForm(row, request.POST)
         if "_deny" in request.POST:
-            # What becomes of the arguments makes no difference any more.
-            del form.fields["arguments"]
+            form.leave_arguments()
         if not form.is_valid():
             return self._page(request, row, form)
         reason = form.cleaned_data["reason"]
@@ -254,7 +253,11 @@ class ApprovalAdmin(ReadOnly, ApprovalModelAdmin):
                 "original": row,
                 "age": self.age(row),
                 "run_link": self.shown_run(row),
-                "arguments": json_block(row.arguments),
+                # Those that can be changed stand in the form.
+                "arguments": None
+                if "arguments" in getattr(form, "fields", ())
+                else json_block(row.arguments),
+                "is_fixed": not row.is_input and row.schema is None,
                 "schema": json_block(row.schema) if row.schema is not None else None,
                 "form": None if row.is_input else form,
                 "answers": form if row.is_input else None,
