@@ -209,12 +209,10 @@ def _at_rest(fleet: Fleet, score: Score) -> Measure:
     """Measure, once what has been replaced and given up is gone: farewells have a few seconds."""
     from tests.soak import flatness
 
-    # Each server in this process runs as one job.
-    inside = sum(member.fields["transport"] == "in_process" for member in fleet.members)
     end = time.monotonic() + SETTLING
     while True:
         measure = flatness.measured()
-        excess = flatness.excess(measure, servers=len(fleet.members), jobs=inside)
+        excess = flatness.excess(measure, fleet.needs())
         if not excess or time.monotonic() > end:
             break
         time.sleep(0.5)

@@ -8,6 +8,7 @@ import os
 import sys
 import weakref
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,10 +109,8 @@ def _allocated(libc: ctypes.CDLL) -> int:
     return int(info.uordblks + info.hblkhd)
 
 
-def excess(measure: Measure, *, servers: int, jobs: int) -> dict[str, str]:
-    """Say, by class, what there is more of than so many connected servers need."""
-    # A response is open for each stream that a server keeps for messages of its own.
-    most = {"Job": jobs, "Frame": 0, "Response": servers, "Connection": servers, "Link": servers}
+def excess(measure: Measure, most: Mapping[str, int]) -> dict[str, str]:
+    """Say, by class, what there is more of than is needed."""
     return {
         kind: f"{measure.ours[kind]} objects of {kind}, where {count} would do"
         for kind, count in most.items()

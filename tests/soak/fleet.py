@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -132,6 +133,28 @@ class Fleet:
     @property
     def targets(self) -> list[Member]:
         return [member for member in self.members if not member.is_calm]
+
+    def needs(self) -> dict[str, int]:
+        """Return how many objects of which class it takes to be connected to all."""
+        transports = Counter(member.fields["transport"] for member in self.members)
+        servers, processes, inside = len(self.members), transports["stdio"], transports["in_process"]
+        over_http = transports["streamable_http"] + transports["sse"]
+        stock = sum(bool(member.fields.get("link")) for member in self.members) + transports["sse"]
+        return {
+            "Connection": servers,
+            "Catalogue": servers,
+            "Link": servers,
+            "BaseDispatcher": servers - stock,
+            "StockTransport": stock,
+            "ChildProcess": processes,
+            "StdioChannel": processes,
+            "HttpClient": over_http,
+            "Response": over_http,  # the stream on which each tells of changes
+            "Pending": servers - stock,  # the subscription to changes
+            "OpenRequest": stock,
+            "Job": inside,  # each server in this process runs as one
+            "Frame": 0,
+        }
 
     # The kinds -------------------------------------------------------------------------
 
