@@ -7,6 +7,8 @@ for a model. Each call leaves an audit row, refused ones too.
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,7 +36,7 @@ from mcp_client_app.services.output_filters import code_filter, stored_filter
 from mcp_client_app.services.recording import new_record
 from mcp_client_app.services.result_store import result_store
 from mcp_client_app.services.steps import Step, Steps, in_thread
-from mcp_client_app.services.toolset_core import ToolsetCore
+from mcp_client_app.services.toolset_core import PATIENCE, ToolsetCore
 from mcp_client_app.services.toolset_results import ToolsetResult
 from mcp_client_app.services.toolset_view import View, called
 from mcp_client_app.toolsets import PreparedCall, Store, invalid_arguments, render_result
@@ -88,6 +90,7 @@ class Attempt:
         self._view: View | None = None
         self._call: PreparedCall | None = None
         self._begun = False
+        self._end = time.monotonic() + order.timeout if order.timeout else None
         self._secrets = FixedSecrets({})
         self._filters: tuple[OutputFilter, ...] = ()
         self._store: Store | None = None
@@ -117,7 +120,7 @@ class Attempt:
                 return view
         except LookupError:  # unknown, or not clear
             pass
-        view = yield from self._toolset.look(self._manager, spec)
+        view = yield from self._toolset.look(self._manager, spec, wait=self._patience())
         try:
             view.selection.find(name)
         except UnknownToolError as error:
@@ -127,7 +130,8 @@ class Attempt:
             if server in view.errors:
                 raise view.errors[server].copy() from error
             # It may have learnt the tool since.
-            yield self._toolset.reread(self._manager, server)
+            with contextlib.suppress(MCPClientError):
+                yield self._toolset.reread(self._manager, server, wait=self._patience())
             view = yield from self._toolset.look(self._manager, spec, wait=0)
         return view
 
@@ -215,7 +219,7 @@ class Attempt:
         options: dict[str, Any] = {
             "server": server,
             "principal": principal,
-            "timeout": order.timeout,
+            "timeout": order.timeout if self._end is None else self._left(self._end),
             "on_progress": order.on_progress,
             "on_input": order.on_input,
             "input_responses": order.input_responses,
@@ -226,6 +230,12 @@ class Attempt:
             lambda: self._manager.call_tool(name, arguments, **options),
             lambda: self._manager.acall_tool(name, arguments, **options),
         )
+
+    def _patience(self) -> float:
+        return PATIENCE if self._end is None else min(PATIENCE, self._left(self._end))
+
+    def _left(self, end: float) -> float:
+        return max(0.001, end - time.monotonic())  # 0 would be no limit
 
     # Afterwards ------------------------------------------------------------------------
 

@@ -78,10 +78,10 @@ class ToolsetCore:
         )
         return self._view.of(spec, listing, manager)
 
-    def reread(self, manager: MCPClientManager, server: str) -> Step:
+    def reread(self, manager: MCPClientManager, server: str, *, wait: float) -> Step:
         """Have the lists of one server read anew."""
-        targets = [self.servers.target(server)]
+        target, principal = self.servers.target(server)
         return Step(
-            lambda: manager.listings("known_tools", targets, refresh=True),
-            lambda: manager.alistings("known_tools", targets, refresh=True),
+            lambda: manager.refresh(target, principal=principal, wait=wait),
+            lambda: manager.arefresh(target, principal=principal, wait=wait),
         )

@@ -407,6 +407,17 @@ def test_changed_lists_count_in_the_next_selection(add_mcp_server):
     assert toolset.selection().names == ("shop__price", "shop__sell")
 
 
+def test_a_name_that_the_server_does_not_know_stays_unknown(add_mcp_server):
+    add_mcp_server("shop", fake_server("shop", tools={"price": lambda: "3"}))
+    toolset = Toolset(["shop"])
+
+    with pytest.raises(UnknownToolError, match="Valid names: shop__price"):
+        toolset.call_tool("shop__sell")
+    services.disconnect("shop")
+    with pytest.raises(NotConnectedError):
+        toolset.call_tool("shop__sell")
+
+
 def test_a_tool_that_the_server_has_learnt_is_found_by_a_call(add_mcp_server):
     server = fake_server("shop", tools={"price": lambda: "3"})
     add_mcp_server("shop", server)
