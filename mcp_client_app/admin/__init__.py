@@ -10,11 +10,21 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from mcp_client_app.admin.agents import AgentConfigAdmin
+from mcp_client_app.admin.approvals import ApprovalAdmin
 from mcp_client_app.admin.calls import ToolCallAdmin
 from mcp_client_app.admin.servers import ServerConfigAdmin
 from mcp_client_app.admin.sites import register
 from mcp_client_app.admin.workers import ServerStateAdmin, WorkerProcessAdmin
 
-__all__ = ["ServerConfigAdmin", "ServerStateAdmin", "ToolCallAdmin", "WorkerProcessAdmin", "register"]
+__all__ = [
+    "AgentConfigAdmin",
+    "ApprovalAdmin",
+    "ServerConfigAdmin",
+    "ServerStateAdmin",
+    "ToolCallAdmin",
+    "WorkerProcessAdmin",
+    "register",
+]
 
 register(admin.site)

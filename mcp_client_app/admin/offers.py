@@ -19,7 +19,7 @@ from mcp_client_app.models import ServerConfig
 if TYPE_CHECKING:
     from django.urls import URLPattern
 
-__all__ = ["OffersPage"]
+__all__ = ["OffersPage", "hints"]
 
 KINDS = ("tools", "resources", "resource_templates", "prompts")
 
@@ -85,13 +85,13 @@ def _matches(item: Any, query: str) -> bool:
 def _tool(tool: ToolInfo) -> dict[str, Any]:
     return {
         "info": tool,
-        "hints": _hints(tool.annotations),
+        "hints": hints(tool.annotations),
         "input": pretty(tool.input_schema),
         "output": pretty(tool.output_schema) if tool.output_schema is not None else "",
     }
 
 
-def _hints(annotations: ToolAnnotations) -> list[Any]:
+def hints(annotations: ToolAnnotations) -> list[Any]:
     """Return what the server claims about a tool, in words."""
     claims = (
         (annotations.read_only, True, _("only reads")),

@@ -112,7 +112,7 @@ class ServerConfigAdmin(ServerVerbs, OffersPage, ImportExport):
 
     class Media:
         css = {"all": ["mcp_client_app/admin/mcp_client.css"]}  # noqa: RUF012 (Django's way)
-        js = ("mcp_client_app/admin/servers.js",)
+        js = ("mcp_client_app/admin/secrets.js", "mcp_client_app/admin/servers.js")
 
     # List ------------------------------------------------------------------------------
 

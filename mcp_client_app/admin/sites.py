@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mcp_client_app.admin.agents import AgentConfigAdmin
+from mcp_client_app.admin.approvals import ApprovalAdmin
 from mcp_client_app.admin.calls import ToolCallAdmin
 from mcp_client_app.admin.servers import ServerConfigAdmin
 from mcp_client_app.admin.workers import ServerStateAdmin, WorkerProcessAdmin
-from mcp_client_app.models import ServerConfig, ServerState, ToolCall, WorkerProcess
+from mcp_client_app.models import AgentConfig, Approval, ServerConfig, ServerState, ToolCall, WorkerProcess
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite, ModelAdmin
@@ -22,6 +24,8 @@ def register(
     call_admin: type[ModelAdmin[Any]] = ToolCallAdmin,
     worker_admin: type[ModelAdmin[Any]] = WorkerProcessAdmin,
     state_admin: type[ModelAdmin[Any]] = ServerStateAdmin,
+    agent_admin: type[ModelAdmin[Any]] = AgentConfigAdmin,
+    approval_admin: type[ModelAdmin[Any]] = ApprovalAdmin,
 ) -> None:
     """Register the app's models; what a site has registered already is replaced.
 
@@ -31,12 +35,16 @@ def register(
         call_admin: For the audit; derive yours from ``ToolCallAdmin``.
         worker_admin: For the processes that hold connections.
         state_admin: For the states that they report.
+        agent_admin: For agents; derive yours from ``AgentConfigAdmin``.
+        approval_admin: For calls that wait for a person; derive yours from ``ApprovalAdmin``.
     """
     classes: dict[Any, type[ModelAdmin[Any]]] = {
         ServerConfig: server_admin,
         ToolCall: call_admin,
         WorkerProcess: worker_admin,
         ServerState: state_admin,
+        AgentConfig: agent_admin,
+        Approval: approval_admin,
     }
     for model, admin_class in classes.items():
         if site.is_registered(model):

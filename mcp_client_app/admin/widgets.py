@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from django.utils.datastructures import MultiValueDict
     from django.utils.safestring import SafeString
 
-__all__ = ["KEEP", "REMOVE", "RETYPE", "SET", "LinesWidget", "SecretMapWidget", "SecretRow"]
+__all__ = [
+    "EMPTY_ROWS",
+    "KEEP",
+    "REMOVE",
+    "RETYPE",
+    "SET",
+    "LinesWidget",
+    "SecretMapWidget",
+    "SecretRow",
+    "values_of",
+]
 
 KEEP: Final = "keep"
 SET: Final = "set"
@@ -78,7 +88,7 @@ class SecretMapWidget(forms.Widget):
     def value_from_datadict(
         self, data: Mapping[str, Any], files: MultiValueDict[str, UploadedFile[Any]], name: str
     ) -> list[SecretRow]:
-        names, actions, values = (_all(data, f"{name}-{part}") for part in ("name", "action", "value"))
+        names, actions, values = (values_of(data, f"{name}-{part}") for part in ("name", "action", "value"))
         known = (KEEP, SET, RETYPE, REMOVE)
         return [
             SecretRow(each.strip(), action if action in known else KEEP, value)
@@ -122,7 +132,7 @@ class SecretMapWidget(forms.Widget):
         }
 
 
-def _all(data: Mapping[str, Any], name: str) -> list[str]:
+def values_of(data: Mapping[str, Any], name: str) -> list[str]:
     """Return all values of a name, from what a browser sends or from a plain dictionary."""
     if hasattr(data, "getlist"):
         found: list[str] = data.getlist(name)

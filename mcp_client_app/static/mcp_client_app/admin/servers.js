@@ -1,5 +1,4 @@
-/* The form of a server: shows what the chosen transport needs, and adds rows for secrets.
-   Without it, everything is visible and three empty rows are there. */
+/* The form of a server: shows what the chosen transport needs. Without it, everything is visible. */
 "use strict";
 {
   const KINDS = { stdio: "process", streamable_http: "http", sse: "http", in_process: "in_process" };
@@ -20,35 +19,10 @@
     show();
   }
 
-  function editSecrets(editor) {
-    const add = editor.querySelector("[data-mcp-add]");
-    const empty = editor.querySelectorAll("[data-mcp-empty]");
-    const pattern = empty[0].cloneNode(true);
-    empty.forEach((row) => row.remove());
-    add.hidden = false;
-    add.addEventListener("click", function () {
-      const row = pattern.cloneNode(true);
-      add.before(row);
-      row.querySelector("input").focus();
-    });
-    for (const select of editor.querySelectorAll("select")) {
-      const value = select.parentElement.querySelector("input[type=password]");
-      const show = function () {
-        value.hidden = select.value === "keep" || select.value === "remove";
-        if (value.hidden) {
-          value.value = "";
-        }
-      };
-      select.addEventListener("change", show);
-      show();
-    }
-  }
-
   document.addEventListener("DOMContentLoaded", function () {
     const transport = document.getElementById("id_transport");
     if (transport) {
       followTransport(transport);
     }
-    document.querySelectorAll("[data-mcp-secrets]").forEach(editSecrets);
   });
 }
