@@ -22,6 +22,7 @@ from mcp_client_app.agents import api as agents
 from mcp_client_app.api.orders import CORRELATION_HEADER, correlation_id
 from mcp_client_app.api.run_streams import run_stream_response
 from mcp_client_app.api.serializers.runs import (
+    AgentRunQuerySerializer,
     AgentRunSerializer,
     AgentRunSummarySerializer,
     EventQuerySerializer,
@@ -93,8 +94,7 @@ class AgentRunViewSet(RunAnswers):
 
     def list(self, request: Request, name: str) -> Response:
         """List your runs of the agent, and those of others if you may see them; latest first."""
-        query = self.query(RunQuerySerializer)
-        runs = services.list_runs(request.user, agent=name, status=query.get("status"))
+        runs = services.list_runs(request.user, agent=name, **self.query(AgentRunQuerySerializer))
         return self.get_paginated_response(
             AgentRunSummarySerializer(self.paginate_queryset(runs) or [], many=True).data
         )

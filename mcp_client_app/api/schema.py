@@ -33,6 +33,7 @@ from mcp_client_app.api.schema_parts import (
     MCPAutoSchema,
     operation,
 )
+from mcp_client_app.api.schema_runs import describe_runs
 from mcp_client_app.api.serializers import calls, connecting, queries, servers, states, transfer
 from mcp_client_app.api.servers import ServerViewSet
 from mcp_client_app.api.transfer import TransferViewSet
@@ -144,6 +145,7 @@ def _describe() -> None:
     health = {200: HealthSerializer, 503: HealthSerializer}
     operation(HealthViewSet, "show", "health", health)
     describe_agents()
+    describe_runs()
     describe_approvals()
 
 

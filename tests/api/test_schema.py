@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from tests.stored import run_process
 NAMES = {
     "ServerConfig", "ToolInfo", "ResourceInfo", "ResourceTemplateInfo", "PromptInfo",
     "ServerStatus", "ToolResult", "Error", "ToolCallRecord", "ImportReport",
+    "AgentConfig", "AgentRun", "Approval",
 }  # fmt: skip
 
 
@@ -30,13 +32,13 @@ def operations(document):
 
 
 def test_every_endpoint_is_in_the_document(document):
-    described = {
-        path.removeprefix("/api/mcp/").replace("{name}", "X").rstrip("/") for path in document["paths"]
-    }
+    described = {path.removeprefix("/api/mcp/").rstrip("/") for path in document["paths"]}
     patterns = [
         str(pattern.pattern) for pattern in urlpatterns if pattern.name not in ("index", "schema", "nowhere")
     ]
-    ours = {text.strip("^$").removesuffix("/?").replace("(?P<name>[^/]+)", "X") for text in patterns}
+    ours = {
+        re.sub(r"\(\?P<(\w+)>\[\^/\]\+\)", r"{\1}", text.strip("^$").removesuffix("/?")) for text in patterns
+    }
     assert described == ours
 
 
@@ -67,6 +69,20 @@ def test_calls_have_examples_and_tell_of_streams(document):
     assert call["requestBody"]["content"]["application/json"]["examples"]
     assert set(call["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
     assert {parameter["name"] for parameter in call["parameters"]} == {"Idempotency-Key", "X-Correlation-ID"}
+
+
+def test_runs_tell_of_streams_too_and_of_where_they_stand(document):
+    follow = document["paths"]["/api/mcp/runs/{id}/events/"]["get"]
+    assert set(follow["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
+    assert {parameter["name"] for parameter in follow["parameters"]} >= {"after", "limit", "Last-Event-ID"}
+    run = document["paths"]["/api/mcp/agents/{name}/run/"]["post"]
+    assert set(run["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
+    assert run["responses"]["202"]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/AgentRun"
+    }
+    schemas = document["components"]["schemas"]
+    for name in ("AgentRun", "AgentRunSummary"):
+        assert schemas[name]["properties"]["status"] == {"$ref": "#/components/schemas/RunStatus"}
 
 
 def test_the_document_is_served_to_whoever_is_signed_in(api_as, document):

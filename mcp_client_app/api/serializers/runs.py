@@ -10,6 +10,7 @@ from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import AgentEvent, AgentRun, Approval
 
 __all__ = [
+    "AgentRunQuerySerializer",
     "AgentRunSerializer",
     "AgentRunSummarySerializer",
     "EventQuerySerializer",
@@ -23,6 +24,13 @@ __all__ = [
 
 STATUSES = [status.value for status in RunStatus]
 MOST_EVENTS = 1000
+
+
+class RunStatusField(serializers.ChoiceField):
+    """Where a run stands."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=STATUSES, **kwargs)
 
 
 class RunRequestSerializer(serializers.Serializer[Any]):
@@ -56,9 +64,7 @@ class OpenApprovalSerializer(serializers.ModelSerializer[Approval]):
     """What a run waits for; `approvals/{id}/` tells more to whoever may decide."""
 
     id = serializers.UUIDField()
-    kind = serializers.ChoiceField(
-        choices=Approval.Kind.values, help_text="'approval', or 'input' to answer."
-    )
+    kind = serializers.CharField(help_text="`approval`: of a call; `input`: a server's question.")
     server = serializers.CharField(source="server_name")
 
     class Meta:
@@ -72,7 +78,7 @@ class AgentRunSummarySerializer(serializers.ModelSerializer[AgentRun]):
 
     id = serializers.UUIDField()
     agent = serializers.CharField(source="agent_name", help_text="Its name at the time.")
-    status = serializers.ChoiceField(choices=STATUSES)
+    status = RunStatusField()
     text = serializers.CharField(help_text="The answer; with another status than 'completed' a part of one.")
     usage = serializers.DictField(help_text="Requests and tokens, as the provider counts them.")
     cancel_requested = serializers.SerializerMethodField(help_text="Somebody wants it to end.")
@@ -121,11 +127,16 @@ class AgentRunSerializer(AgentRunSummarySerializer):
         return OpenApprovalSerializer(self.context.get("approvals", ()), many=True).data
 
 
-class RunQuerySerializer(serializers.Serializer[Any]):
+class AgentRunQuerySerializer(serializers.Serializer[Any]):
+    """Which runs of an agent to list."""
+
+    status = RunStatusField(required=False)
+
+
+class RunQuerySerializer(AgentRunQuerySerializer):
     """Which runs to list."""
 
     agent = serializers.CharField(required=False, help_text="Only this agent's.")
-    status = serializers.ChoiceField(choices=STATUSES, required=False)
 
 
 class EventQuerySerializer(serializers.Serializer[Any]):
@@ -162,7 +173,7 @@ class RunEventSerializer(serializers.ModelSerializer[AgentEvent]):
 class RunEventListSerializer(serializers.Serializer[Any]):
     """Events in order. Ask again with `after` set to `last` to get what came later."""
 
-    status = serializers.ChoiceField(choices=STATUSES, help_text="Of the run, when the list was begun.")
+    status = RunStatusField(help_text="Of the run, when the list was begun.")
     last = serializers.IntegerField(help_text="The number of the last event in the list, or `after`.")
     more = serializers.BooleanField(help_text="There are more of them already.")
     results = RunEventSerializer(many=True)
