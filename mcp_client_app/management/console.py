@@ -19,8 +19,10 @@ from mcp_client_app.management.tables import Column, one_line, render, visible
 
 __all__ = ["Console"]
 
-_GOOD = frozenset({ConnectionState.READY, "ok", "enabled", "create", "created"})
-_BAD = frozenset({ConnectionState.FAILED, ConnectionState.NEEDS_AUTH, "error", "FAILED"})
+_GOOD = frozenset(
+    {ConnectionState.READY, "ok", "enabled", "create", "created", "completed", "done", "resumed"}
+)
+_BAD = frozenset({ConnectionState.FAILED, ConnectionState.NEEDS_AUTH, "error", "FAILED", "unknown"})
 _UNEASY = frozenset(
     {
         ConnectionState.LOST,
@@ -30,6 +32,10 @@ _UNEASY = frozenset(
         "update",
         "updated",
         "removed",
+        "awaiting_approval",
+        "awaiting_input",
+        "limit_reached",
+        "cancelled",
     }
 )
 

@@ -36,6 +36,7 @@ _TO_BE_CHANGED: Final = (
     exceptions.ConfigurationError,
     exceptions.UnknownAgentError,
     exceptions.UnknownRunError,
+    exceptions.RunStateError,
     exceptions.UnknownServerError,
     exceptions.UnknownToolError,
     exceptions.UnknownResourceError,

@@ -21,6 +21,7 @@ from mcp_client_app.management import (
     calls,
     prompts,
     resources,
+    runs,
     servers,
     status,
     tools,
@@ -45,7 +46,19 @@ __all__ = ["Command"]
 
 APP_LABEL: Final = "mcp_client_app"
 
-_MODULES = (servers, connection_verbs, status, trials, tools, calls, resources, prompts, transfer, agent_runs)
+_MODULES = (
+    servers,
+    connection_verbs,
+    status,
+    trials,
+    agent_runs,
+    runs,
+    tools,
+    calls,
+    resources,
+    prompts,
+    transfer,
+)
 """In the order of the help."""
 
 
