@@ -151,7 +151,7 @@ class AppSettings:
     AGENT_TIME_LIMIT: Seconds = 300.0
     """Seconds of an agent's run, without the time that it waits for people; 0 = no limit."""
     APPROVAL_LIFETIME: Seconds = 86_400.0
-    """Seconds for which a call waits for its approval, and an approval may then be used."""
+    """Seconds for which a call waits for its approval, and an approval may then be used; 0 = ten years."""
     OUTPUT_FILTERS: dict[str, str] = {}
     """Filters of tools' results that stored agents may name: key to dotted path of a callable."""
     RESULT_STORAGE: str = ""

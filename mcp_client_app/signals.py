@@ -3,14 +3,23 @@
 All are sent with ``send_robust``; receivers may use the database and must accept
 ``**kwargs``. What happens to connections is told on callback threads, never on the event
 loop and never inside a caller's transaction; events of one server arrive in order. Calls
-are told where they were made: in the caller's thread, within its transaction.
+are told where they were made: in the caller's thread, within its transaction. Approvals are
+told in the thread that asked or decided, once its transaction is committed.
 """
 
 from __future__ import annotations
 
 from django.dispatch import Signal
 
-__all__ = ["catalogue_changed", "server_log", "server_state_changed", "server_stderr", "tool_called"]
+__all__ = [
+    "approval_decided",
+    "approval_requested",
+    "catalogue_changed",
+    "server_log",
+    "server_state_changed",
+    "server_stderr",
+    "tool_called",
+]
 
 # sender: the manager's class. status: datatypes.ServerStatus after the change;
 # previous: datatypes.ConnectionState before it.
@@ -30,3 +39,9 @@ catalogue_changed = Signal()
 # code: "ok", "tool_failed" or an error's code; duration_ms: int; user: the user or None;
 # correlation_id: str. Never arguments or results.
 tool_called = Signal()
+
+# sender: models.Approval. approval: the row, of a call that waits for a person or of a server's question.
+approval_requested = Signal()
+
+# sender: models.Approval. approval: the row, as a person has decided it.
+approval_decided = Signal()

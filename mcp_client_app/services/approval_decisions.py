@@ -28,9 +28,10 @@ from mcp_client_app.models import Approval
 from mcp_client_app.models.approvals import ApprovalQuerySet
 from mcp_client_app.services.answers import checked_answers, questions
 from mcp_client_app.services.approval_refusals import not_decidable, refused
-from mcp_client_app.services.approval_rows import Run, approval_rows, find, is_asked_by, run_key
+from mcp_client_app.services.approval_rows import Run, approval_rows, find, is_asked_by, run_key, tell
 from mcp_client_app.services.permissions import DECIDE, VIEW_APPROVAL, VIEW_RUN, may
 from mcp_client_app.services.run_submission import requeue
+from mcp_client_app.signals import approval_decided
 from mcp_client_app.toolsets.policies import policy_for
 
 logger = logging.getLogger(__name__)
@@ -243,6 +244,7 @@ def _decide(row: Approval, status: str, user: Any, reason: str, **columns: Any) 
     if not won:
         # A transaction that reads an old snapshot does not see who was faster.
         raise not_decidable(decided) or refused(decided, "decided", "Somebody else has decided meanwhile.")
+    tell(approval_decided, decided)
     logger.info("The %s %s of %r of %r: %s.", row.kind, row.pk, row.tool, row.server_name, status)
     return decided
 

@@ -6,10 +6,12 @@ import contextlib
 import hashlib
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError, router, transaction
+from django.dispatch import Signal
 from django.utils import timezone
 
 from mcp_client_app import json_codec
@@ -20,7 +22,7 @@ from mcp_client_app.models import AgentConfig, AgentRun, Approval
 from mcp_client_app.models.approvals import ApprovalQuerySet
 from mcp_client_app.services.fingerprints import call_fingerprint, plain_arguments
 
-__all__ = ["Run", "approval_rows", "find", "is_asked_by", "new_row", "place", "run_key"]
+__all__ = ["Run", "approval_rows", "find", "is_asked_by", "new_row", "place", "run_key", "tell"]
 
 Run = AgentRun | UUID | str | None
 """A run or its id; None for a single call."""
@@ -121,6 +123,12 @@ def place(row: Approval) -> Approval:
             if attempt == ATTEMPTS:
                 raise
     return row
+
+
+def tell(signal: Signal, row: Approval) -> None:
+    """Send a signal about a row, once the open transaction is committed."""
+    send = partial(signal.send_robust, sender=Approval, approval=row)
+    transaction.on_commit(send, using=approval_rows().db, robust=True)
 
 
 def is_asked_by(row: Approval, user: Any) -> bool:

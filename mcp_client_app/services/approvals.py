@@ -27,8 +27,10 @@ from mcp_client_app.services.approval_rows import (
     new_row,
     place,
     run_key,
+    tell,
 )
 from mcp_client_app.services.fingerprints import call_fingerprint
+from mcp_client_app.signals import approval_requested
 from mcp_client_app.toolsets import hide_arguments
 from mcp_client_app.toolsets.schema_tree import SchemaTooLargeError
 
@@ -237,6 +239,7 @@ def _of_call(run: Run, call_id: str) -> ApprovalQuerySet:
 def _asked(row: Approval) -> Approval:
     found = place(row)
     if found.pk == row.pk:
+        tell(approval_requested, row)
         logger.info(
             "The %s %s is asked for: %r of %r, by %r.",
             row.kind,
