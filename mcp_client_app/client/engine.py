@@ -19,7 +19,9 @@ from mcp_client_app.client.links import make_link
 from mcp_client_app.client.loop import LoopThread
 from mcp_client_app.client.observers import Observer
 from mcp_client_app.client.pool import ConnectionPool
+from mcp_client_app.client.private_servers import is_private
 from mcp_client_app.client.reaper import Reaper
+from mcp_client_app.client.sources import ServerEntry
 from mcp_client_app.client.starts import StartSlots
 from mcp_client_app.client.status import status_of
 from mcp_client_app.datatypes import InputHandler, LogMessage, ManagerOptions, ServerStatus, StderrLine
@@ -105,6 +107,10 @@ class Engine:
         """Return the server's status; None if this connection does not speak for the server any more."""
         name, principal = connection.spec.name, connection.principal
         entry = self.pool.snapshot.known(name)
+        if entry is None and is_private(name):
+            # Its holder has let it go: that it has ended is the last thing to be told of it.
+            self.logs.pop(name, None)
+            entry = ServerEntry(name=name, transport=connection.spec.transport)
         if entry is None:
             return None
         if not connection.retired:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from mcp_client_app.client.sources import ServerEntry, Snapshot
 
-__all__ = ["SCOPE", "PrivateServers", "private_name", "private_principal"]
+__all__ = ["SCOPE", "PrivateServers", "is_private", "private_name", "private_principal"]
 
 SCOPE = "scope-"
 """Begins the principal of a connection that belongs to one block or holder: no interest of others."""
@@ -23,6 +23,11 @@ _numbers = itertools.count(1)
 def private_name(name: str) -> str:
     """Return a name of its own, in this process, for a private server that its holder calls ``name``."""
     return f"{name}~{next(_numbers)}"
+
+
+def is_private(name: str) -> bool:
+    """Say whether this is the name of a private server."""
+    return "~" in name
 
 
 def private_principal() -> str:

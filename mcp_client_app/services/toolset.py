@@ -283,7 +283,7 @@ async def aget_toolset(agent: str, user: Any = None) -> Toolset:
     return await sync_to_async(Toolset.of_agent)(agent, user)
 
 
-def _checked_limit(value: int) -> int:
+def _checked_limit(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ConfigurationError(
             "result_limit must be a number of characters; 0 = no limit.", field="result_limit"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from django.db import router, transaction
 
 from mcp_client_app.conf import app_settings
+from mcp_client_app.configuration.output_filters import OutputFilter
 from mcp_client_app.datatypes import AgentSpec, ApprovalPolicy, InputHandler, Progress, ToolInfo, ToolResult
 from mcp_client_app.exceptions import (
     ApprovalRequiredError,
@@ -40,7 +41,7 @@ from mcp_client_app.services.toolset_core import PATIENCE, ToolsetCore
 from mcp_client_app.services.toolset_results import ToolsetResult
 from mcp_client_app.services.toolset_view import View, called
 from mcp_client_app.toolsets import PreparedCall, Store, invalid_arguments, render_result
-from mcp_client_app.toolsets.output import OutputFilter, apply_filters, output_filters_for
+from mcp_client_app.toolsets.output import apply_filters, output_filters_for
 from mcp_client_app.toolsets.policies import is_harmless, needs_approval, policy_for, result_limit_for
 
 if TYPE_CHECKING:

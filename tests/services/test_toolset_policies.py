@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mcp_client_app import services
@@ -236,7 +238,7 @@ def test_what_waits_for_a_person_is_made_once_with_the_approval(tmp_path, make_u
     assert pending.value.reason == "pending"
     assert calls_seen(tmp_path) == []
 
-    services.approve(asked.approval, user=None)
+    services.approve(str(asked.approval), user=None)
     with pytest.raises(ApprovalError):
         toolset.call_tool("echo", {"text": "other"}, approval=asked.approval)
     assert toolset.call_tool("echo", {"text": "hello"}, approval=asked.approval).text == "hello"
@@ -256,7 +258,7 @@ def test_what_a_person_has_edited_is_sent_with_the_fixed_arguments(tmp_path):
         toolset.call_tool("write", {"text": "hello"})
     assert path not in str(Approval.objects.values())
 
-    services.approve(caught.value.approval, user=None, arguments={"text": "good day"})
+    services.approve(str(caught.value.approval), user=None, arguments={"text": "good day"})
     toolset.call_tool("write", {"text": "hello"}, approval=caught.value.approval)
 
     assert calls_seen(tmp_path)[0]["arguments"] == {"path": path, "text": "good day"}
@@ -268,7 +270,7 @@ def test_an_approval_does_not_open_what_is_blocked_or_denied_meanwhile(tmp_path)
     toolset = services.get_toolset("clerk")
     with pytest.raises(ApprovalRequiredError) as caught:
         toolset.call_tool("echo", {"text": "x"})
-    services.approve(caught.value.approval, user=None)
+    services.approve(str(caught.value.approval), user=None)
 
     for change in ({"approval": "deny"}, {"approval": "always", "blocked_tools": ["echo"]}):
         for field, value in change.items():
@@ -289,7 +291,7 @@ class Journal:
 
     def __init__(self, refusal: MCPClientError | None = None) -> None:
         self.refusal = refusal
-        self.entries: list[tuple[object, ...]] = []
+        self.entries: list[tuple[Any, ...]] = []
 
     def begin(self, call, *, is_safe):
         self.entries.append(("begin", call.tool.name, call.given, is_safe))
@@ -322,7 +324,7 @@ def test_a_journal_that_refuses_stops_the_call_and_leaves_the_approval(tmp_path)
     toolset, journal = Toolset(["peer"], approval="always"), Journal(RunStateError("lost"))
     with pytest.raises(ApprovalRequiredError) as caught:
         toolset.call_tool("echo", {"text": "x"})
-    services.approve(caught.value.approval, user=None)
+    services.approve(str(caught.value.approval), user=None)
 
     with pytest.raises(RunStateError, match="lost"):
         toolset.answer("echo", {"text": "x"}, approval=caught.value.approval, journal=journal)

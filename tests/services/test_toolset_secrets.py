@@ -80,9 +80,11 @@ def test_a_server_that_repeats_what_is_fixed_tells_the_model_nothing(add_mcp_ser
     assert "hello" in told.text
     assert "***" in told.text
     assert "may not see" in refused.text
-    assert SECRET not in everything_told(told, told.text, told.result, told.result.raw, refused.text)
+    assert SECRET not in everything_told(
+        told, told.text, told.result, told.result and told.result.raw, refused.text
+    )
     assert SECRET not in logged(caplog)
-    assert {row.arguments[name] for row in ToolCall.objects.all()} == {"***"}
+    assert set(ToolCall.objects.values_list(f"arguments__{name}", flat=True)) == {"***"}
     assert name not in str(toolset.for_openai().tools)
 
 
@@ -103,7 +105,7 @@ def test_errors_and_audit_rows_hold_no_fixed_argument(tmp_path, caplog):
     toolset = Toolset(
         ["peer"], fixed_arguments={"echo": {"text": SECRET}, "read": {"path": FOLDER}, "add": {"a": SECRET}}
     )
-    errors: list[MCPClientError] = []
+    errors: list[InvalidArgumentsError] = []
 
     assert toolset.call_tool("echo").text == "***"
     missing = toolset.call_tool("read")
@@ -118,7 +120,7 @@ def test_errors_and_audit_rows_hold_no_fixed_argument(tmp_path, caplog):
     for planted in (SECRET, FOLDER):
         assert planted not in everything_told(*texts)
         assert planted not in logged(caplog)
-    assert all("a" not in error.schema["properties"] for error in errors)
+    assert all("a" not in (error.schema or {})["properties"] for error in errors)
 
 
 def test_a_server_that_refuses_the_arguments_is_understood_without_what_is_fixed(tmp_path):
@@ -130,7 +132,7 @@ def test_a_server_that_refuses_the_arguments_is_understood_without_what_is_fixed
 
     error = caught.value
     assert error.arguments == {"text": "x"}
-    assert list(error.schema["properties"]) == ["text"]
+    assert list((error.schema or {})["properties"]) == ["text"]
     assert FOLDER not in f"{error} {error.details()}"
     assert 'Given: {"text":"x"}' in str(error)
 
