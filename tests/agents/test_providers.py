@@ -57,12 +57,15 @@ def api() -> Iterator[ModelApi]:
 
 @pytest.fixture
 def clerk(shop: Any, add_mcp_server: Callable[..., Any]) -> Callable[..., AgentConfig]:
-    """Store the agent ``clerk``, which has a server in this process and one over stdio."""
-    peer = add_mcp_server("peer", {"command": sys.executable, "args": [sdk_stdio.__file__]})
+    """Store the agent ``clerk``, which has a server in this process and perhaps one over stdio."""
 
-    def make(kind: str, api: ModelApi, **fields: Any) -> AgentConfig:
+    def make(kind: str, api: ModelApi, *, peer: bool = False, **fields: Any) -> AgentConfig:
         row = AgentConfig.objects.create(name="clerk", **{**fields_for(kind, api), **fields})
-        for server in (shop, peer):
+        servers = [shop]
+        if peer:
+            entry = {"command": sys.executable, "args": [sdk_stdio.__file__]}
+            servers.append(add_mcp_server("peer", entry))
+        for server in servers:
             AgentServer.objects.create(agent=row, server=server)
         return row
 
@@ -96,7 +99,7 @@ def check(result: AgentResult, api: ModelApi, calls: list[tuple[str, Any]]) -> N
 @every_api
 @each_way
 def test_a_conversation_of_many_rounds_servers_and_parallel_calls(api, clerk, calls, kind, way):
-    clerk(kind, api, instructions="You buy things.")
+    clerk(kind, api, peer=True, instructions="You buy things.")
 
     result = WAYS[way]("clerk", "Buy tea.")
 
@@ -109,7 +112,7 @@ def test_a_conversation_of_many_rounds_servers_and_parallel_calls(api, clerk, ca
 
 @every_api
 def test_the_same_from_a_coroutine(api, clerk, calls, kind):
-    clerk(kind, api)
+    clerk(kind, api, peer=True)
 
     async def use() -> AgentResult:
         try:
@@ -122,7 +125,7 @@ def test_the_same_from_a_coroutine(api, clerk, calls, kind):
 
 @every_api
 def test_text_is_told_as_it_comes(api, clerk, kind):
-    clerk(kind, api)
+    clerk(kind, api, peer=True)
 
     events = list(stream_agent("clerk", "Buy tea."))
 
@@ -138,7 +141,7 @@ def test_text_is_told_as_it_comes(api, clerk, kind):
 
 
 def test_text_is_told_to_coroutines_too(api, clerk):
-    clerk("anthropic", api)
+    clerk("anthropic", api, peer=True)
 
     async def use() -> list[Any]:
         try:

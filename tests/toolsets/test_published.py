@@ -115,7 +115,7 @@ def test_in_mcps_own_form_schemas_are_as_they_came(server: str):
 MODELS: dict[str, Callable[[], Model]] = {
     "chat": lambda: OpenAIChatModel("gpt-5", provider=OpenAIProvider(api_key="k")),
     "responses": lambda: OpenAIResponsesModel("gpt-5", provider=OpenAIProvider(api_key="k")),
-    "anthropic": lambda: AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(api_key="k")),
+    "anthropic": lambda: AnthropicModel("claude-sonnet-5-5", provider=AnthropicProvider(api_key="k")),
 }
 
 
