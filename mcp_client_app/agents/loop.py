@@ -129,6 +129,9 @@ class AgentsLoop:
             except Exception:
                 logger.exception("Something that agents kept could not be closed.")
         self.kept.clear()
+        # Transports close one turn of the loop after they are told to.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 _lock = threading.Lock()

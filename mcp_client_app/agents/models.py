@@ -48,8 +48,8 @@ async def model_for(spec: AgentSpec, loop: AgentsLoop) -> Model:
         loop.at_close(lambda: _close(kept))
     if identity not in kept:
         model = _from_provider(spec, key) if path is None else _from_project(spec.model, path)
+        kept[identity] = model  # before anything is awaited: two runs that begin together share it
         await model.__aenter__()  # keeps its connections open between runs
-        kept[identity] = model
     return kept[identity]
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from pydantic_ai.models.test import TestModel
 
@@ -71,6 +73,17 @@ def test_a_model_is_made_once_for_each_configuration(monkeypatch):
     monkeypatch.setenv("MY_KEY", "another")
     assert make(model="openai:llama", base_url=LOCAL, api_key_variable="MY_KEY") is not first
     assert make(model="openai:llama", base_url=LOCAL) is not first
+
+
+def test_runs_that_begin_together_share_a_model_and_no_other_is_left_open():
+    loop = get_agents_loop()
+    spec = AgentSpec(name="clerk", model="openai:llama", base_url=LOCAL)
+
+    async def together():
+        return await asyncio.gather(*(model_for(spec, loop) for _ in range(3)))
+
+    first, *others = loop.run(together)
+    assert all(other is first for other in others)
 
 
 def test_models_are_closed_with_the_loop():
