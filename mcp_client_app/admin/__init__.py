@@ -13,12 +13,14 @@ from django.contrib import admin
 from mcp_client_app.admin.agents import AgentConfigAdmin
 from mcp_client_app.admin.approvals import ApprovalAdmin
 from mcp_client_app.admin.calls import ToolCallAdmin
+from mcp_client_app.admin.runs import AgentRunAdmin
 from mcp_client_app.admin.servers import ServerConfigAdmin
 from mcp_client_app.admin.sites import register
 from mcp_client_app.admin.workers import ServerStateAdmin, WorkerProcessAdmin
 
 __all__ = [
     "AgentConfigAdmin",
+    "AgentRunAdmin",
     "ApprovalAdmin",
     "ServerConfigAdmin",
     "ServerStateAdmin",

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 from mcp_client_app.admin.agents import AgentConfigAdmin
 from mcp_client_app.admin.approvals import ApprovalAdmin
 from mcp_client_app.admin.calls import ToolCallAdmin
+from mcp_client_app.admin.runs import AgentRunAdmin
 from mcp_client_app.admin.servers import ServerConfigAdmin
 from mcp_client_app.admin.workers import ServerStateAdmin, WorkerProcessAdmin
-from mcp_client_app.models import AgentConfig, Approval, ServerConfig, ServerState, ToolCall, WorkerProcess
+from mcp_client_app.models import (
+    AgentConfig,
+    AgentRun,
+    Approval,
+    ServerConfig,
+    ServerState,
+    ToolCall,
+    WorkerProcess,
+)
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite, ModelAdmin
@@ -26,6 +35,7 @@ def register(
     state_admin: type[ModelAdmin[Any]] = ServerStateAdmin,
     agent_admin: type[ModelAdmin[Any]] = AgentConfigAdmin,
     approval_admin: type[ModelAdmin[Any]] = ApprovalAdmin,
+    run_admin: type[ModelAdmin[Any]] = AgentRunAdmin,
 ) -> None:
     """Register the app's models; what a site has registered already is replaced.
 
@@ -37,6 +47,7 @@ def register(
         state_admin: For the states that they report.
         agent_admin: For agents; derive yours from ``AgentConfigAdmin``.
         approval_admin: For calls that wait for a person; derive yours from ``ApprovalAdmin``.
+        run_admin: For runs of agents; derive yours from ``AgentRunAdmin``.
     """
     classes: dict[Any, type[ModelAdmin[Any]]] = {
         ServerConfig: server_admin,
@@ -45,6 +56,7 @@ def register(
         ServerState: state_admin,
         AgentConfig: agent_admin,
         Approval: approval_admin,
+        AgentRun: run_admin,
     }
     for model, admin_class in classes.items():
         if site.is_registered(model):
