@@ -170,7 +170,7 @@ class AgentConfigAdmin(AgentToolsPage):
         self, request: HttpRequest, obj: AgentConfig | None = None, change: bool = False, **kwargs: Any
     ) -> type[AgentConfigForm]:
         kwargs["form"] = type(self.form.__name__, (self.form,), {"user": request.user})
-        form: type[AgentConfigForm] = super().get_form(request, obj, change, **kwargs)
+        form: type[AgentConfigForm] = super().get_form(request, obj, change, **kwargs)  # type: ignore[assignment]
         return form
 
     def get_readonly_fields(self, request: HttpRequest, obj: AgentConfig | None = None) -> Any:

@@ -128,12 +128,14 @@ class AgentConfig(AgentFields):
             self.may_reference_environment = stored == {name: getattr(self, name) for name in names}
 
     def to_spec(self) -> AgentSpec:
-        """Return the agent as ``services`` and ``agents`` work with it; reads the servers, with one query."""
-        chosen = self.agent_servers.select_related("server").order_by("server__name")
+        """Return the agent as ``services`` and ``agents`` work with it; one query, unless prefetched."""
+        chosen = self.agent_servers.all()
+        if "agent_servers" not in getattr(self, "_prefetched_objects_cache", ()):
+            chosen = chosen.select_related("server")
         return AgentSpec(
             name=self.name,
             revision=self.revision,
-            servers=tuple(each.to_spec() for each in chosen),
+            servers=tuple(sorted((each.to_spec() for each in chosen), key=lambda server: server.name)),
             all_servers=self.all_servers,
             filter=as_filter(self.allowed_tools, self.blocked_tools),
             result_limit=self.result_limit,
