@@ -44,6 +44,7 @@ class DecisionForm(forms.Form):
 
     def __init__(self, row: Approval, data: Any = None) -> None:
         super().__init__(data, initial={"arguments": row.arguments}, label_suffix="")
+        self.fields["arguments"].widget.attrs["rows"] = 10
         self._row = row
         if row.schema is None:
             self.leave_arguments()

@@ -119,7 +119,7 @@ class ApprovalAdmin(ReadOnly, ApprovalModelAdmin):
         said = gettext("%(time)s ago") % {"time": timesince(row.created_at)}
         if row.standing not in (Approval.Status.PENDING, Approval.Status.APPROVED, Approval.Status.ANSWERED):
             return said
-        return f"{said}, {gettext('%(time)s left') % {'time': timeuntil(row.expires_at)}}"
+        return f"{said}; {gettext('%(time)s left') % {'time': timeuntil(row.expires_at)}}"
 
     @admin.display(description=_("decided by"), ordering="decided_by_name")
     def decision(self, row: Approval) -> str:

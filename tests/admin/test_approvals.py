@@ -75,7 +75,7 @@ def test_the_list_says_how_each_stands_and_how_long_it_waits(boss, ann):
     page = pages.text(boss.get(LIST))
     for tone, word in (("busy", "pending"), ("good", "approved"), ("bad", "denied"), ("off", "expired")):
         assert f'<span class="mcp-state mcp-{tone}">{word}</span>' in page
-    assert "minutes ago, 23" in page.replace("\xa0", " ")
+    assert "minutes ago; 23" in page.replace("\xa0", " ")
     assert {row.status for row in listed(boss)} == {"pending", "approved", "denied", "expired"}
 
 

@@ -15,10 +15,10 @@ from django.contrib.admin import ModelAdmin
 from django.urls import URLPattern, reverse
 
 from mcp_client_app.api import urls as api_urls
-from mcp_client_app.models import ServerConfig, ServerState, ToolCall, WorkerProcess
+from mcp_client_app.models import Approval, ServerConfig, ServerState, ToolCall, WorkerProcess
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-MODELS = (ServerConfig, ToolCall, WorkerProcess, ServerState)
+MODELS = (ServerConfig, ToolCall, WorkerProcess, ServerState, Approval)
 
 REMOTE = "remote"
 """A stored server over HTTP, to which nobody listens."""
@@ -126,4 +126,6 @@ def admin_body(place: str, method: str) -> dict[str, Any]:
     """Return the body that gets a form of the admin past everything but permissions."""
     if method == "POST" and place == "serverconfig_delete":
         return {"post": "yes"}
+    if method == "POST" and place == "approval_change":
+        return {"_deny": "Deny"}
     return {}

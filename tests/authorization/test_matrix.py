@@ -57,7 +57,7 @@ def asks(db) -> list[Ask]:
     agent = AgentConfig.objects.create(name=AGENT)
     AgentServer.objects.create(agent=agent, server=remote)
     run = AgentRun.objects.create(pk=IDS["runs"], agent=agent, agent_name=AGENT, status="awaiting_approval")
-    Approval.objects.create(
+    approval = Approval.objects.create(
         pk=IDS["approvals"],
         run=run,
         agent=agent,
@@ -69,7 +69,13 @@ def asks(db) -> list[Ask]:
     worker = WorkerProcess.objects.create(host="host", pid=1)
     state = ServerState.objects.create(worker=worker, server=remote, state="ready")
     call = ToolCall.objects.create(server=remote, server_name=REMOTE, tool="echo")
-    rows: dict[type, Any] = {ServerConfig: remote, WorkerProcess: worker, ServerState: state, ToolCall: call}
+    rows: dict[type, Any] = {
+        ServerConfig: remote,
+        WorkerProcess: worker,
+        ServerState: state,
+        ToolCall: call,
+        Approval: approval,
+    }
     return [*api_asks(), *admin_asks(rows)]
 
 
