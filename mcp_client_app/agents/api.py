@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
@@ -110,7 +110,7 @@ def stream_agent(
     deps: Any = None,
     model: Model | None = None,
     correlation_id: str | None = None,
-) -> Iterator[RunEvent]:
+) -> Generator[RunEvent, None, None]:
     """Run an agent and yield what happens, until it comes to rest. Who stops reading cancels the run.
 
     Args and errors are those of ``run_agent``. The last event is ``run.completed``, ``run.limit``,
@@ -123,7 +123,7 @@ def stream_agent(
     return _told(run, model)
 
 
-def _told(run: AgentRun, model: Model | None) -> Iterator[RunEvent]:
+def _told(run: AgentRun, model: Model | None) -> Generator[RunEvent, None, None]:
     with feed.watch(run.pk) as watch:
         is_over = False
         try:
@@ -145,7 +145,7 @@ async def astream_agent(
     deps: Any = None,
     model: Model | None = None,
     correlation_id: str | None = None,
-) -> AsyncIterator[RunEvent]:
+) -> AsyncGenerator[RunEvent, None]:
     """Async twin of ``stream_agent``."""
     run = await sync_to_async(new_run)(
         name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id

@@ -78,7 +78,7 @@ def submit_run(run_id: str) -> None:
         raise
 
 
-def execute_run(run_id: str) -> bool:
+def execute_run(run_id: object) -> bool:
     """Execute a run, or go on with it, and wait until it comes to rest; for workers such as Celery's.
 
     Returns:
@@ -93,7 +93,7 @@ def execute_run(run_id: str) -> bool:
     return done
 
 
-async def aexecute_run(run_id: str) -> bool:
+async def aexecute_run(run_id: object) -> bool:
     """Async twin of ``execute_run``."""
     loop = get_agents_loop()
     done: bool = await loop.arun(lambda: drive_here(run_id, loop))

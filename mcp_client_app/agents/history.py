@@ -165,12 +165,12 @@ def _without_orders(message: ModelMessage) -> ModelMessage:
 def _plain(part: ModelRequestPart) -> ModelRequestPart:
     if not isinstance(part, UserPromptPart | ToolReturnPart) or not isinstance(part.content, list | tuple):
         return part
-    content = ["[a file, left out]" if isinstance(item, FileUrl) else item for item in part.content]
+    content: Any = ["[a file, left out]" if isinstance(item, FileUrl) else item for item in part.content]
     return replace(part, content=content)
 
 
 def _renamed(message: M, new: dict[str, str]) -> M:
-    parts = [
+    parts: Any = [
         replace(part, tool_call_id=new[part.tool_call_id])
         if isinstance(part, ToolCallPart | ToolReturnPart)
         and new.get(part.tool_call_id, part.tool_call_id) != part.tool_call_id
@@ -179,7 +179,7 @@ def _renamed(message: M, new: dict[str, str]) -> M:
     ]
     if all(one is other for one, other in zip(parts, message.parts, strict=True)):
         return message
-    return replace(message, parts=parts)  # type: ignore[arg-type]  # parts of the same kinds as before
+    return replace(message, parts=parts)
 
 
 def _reason(error: Exception) -> str:

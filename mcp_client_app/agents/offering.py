@@ -40,7 +40,9 @@ def offer(selection: ToolSelection, model: Model) -> Offer:
         shown = {each["name"]: (each.get("description", ""), each["parameters"]) for each in functions}
     warnings = [*selection.warnings, *expressed.warnings]
     transformer = model.profile.get("json_schema_transformer")
-    for name in list(shown) if transformer is not None else ():
+    if transformer is None:
+        return Offer(shown, tuple(warnings))
+    for name in list(shown):
         try:
             transformer(shown[name][1], strict=False).walk()
         except Exception as error:  # noqa: BLE001 - whatever it is, it would fail the whole request

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired, ToolFailed
 from pydantic_ai.messages import BinaryContent, ModelResponse
+from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
@@ -68,6 +69,7 @@ class RunToolset(AbstractToolset[Any]):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the tools of this round: servers and agents may have changed since the last one."""
+        assert isinstance(ctx.model, Model)  # the others hold spoken conversations
         selection = await self._calls.toolset.aselection()
         self._calls.selection = selection
         if self._offered is None or self._offered[0] is not selection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import Approval
@@ -13,7 +14,7 @@ __all__ = ["waiting_for"]
 Event = tuple[str, dict[str, Any]]
 
 
-def waiting_for(run_id: object) -> tuple[RunStatus, list[Event]]:
+def waiting_for(run_id: UUID) -> tuple[RunStatus, list[Event]]:
     """Return where a run stands that waits for people, and the events that say for what."""
     approvals, questions = [], []
     for row in approval_state(run_id).pending:

@@ -69,7 +69,13 @@ def shop(transactional_db: None, add_mcp_server: Callable[..., Any], calls: list
     def long() -> str:
         return "x" * 200_000
 
-    tools = {"price": price, "order": order, "fail": fail, "nothing": nothing, "long": long}
+    tools: dict[str, Callable[..., Any]] = {
+        "price": price,
+        "order": order,
+        "fail": fail,
+        "nothing": nothing,
+        "long": long,
+    }
     return add_mcp_server("shop", fake_server("shop", tools=tools))
 
 

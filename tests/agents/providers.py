@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+import pytest
 
 from mcp_client_app.agents.api import run_agent, stream_agent
 from mcp_client_app.agents.result import AgentResult
 from mcp_client_app.agents.streams import RunEvent
-from mcp_client_app.models import AgentRun
-from tests.servers.model_apis import ModelApi
+from mcp_client_app.models import AgentConfig, AgentRun, AgentServer
+from tests.servers import sdk_stdio
+from tests.servers.model_apis import KEY, Asked, ModelApi
 
 KEY_VARIABLE = "KEY_OF_THE_FAKE_PROVIDER"
 
@@ -19,6 +24,38 @@ PROVIDERS: Mapping[str, tuple[str, Callable[[ModelApi], str]]] = {
     "anthropic": ("anthropic:claude-sonnet-5-5", lambda api: api.url),
 }
 """Name of an API -> the model as an agent names it, and the address to give."""
+
+
+@pytest.fixture
+def clerk(
+    shop: Any, add_mcp_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., AgentConfig]:
+    """Store the agent ``clerk``, which has a server in this process and perhaps one over stdio."""
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+
+    def make(kind: str, api: ModelApi, *, peer: bool = False, **fields: Any) -> AgentConfig:
+        row = AgentConfig.objects.create(name="clerk", **{**fields_for(kind, api), **fields})
+        servers = [shop]
+        if peer:
+            entry = {"command": sys.executable, "args": [sdk_stdio.__file__]}
+            servers.append(add_mcp_server("peer", entry))
+        for server in servers:
+            AgentServer.objects.create(agent=row, server=server)
+        return row
+
+    return make
+
+
+def told(asked: Asked) -> list[str]:
+    """Return what the model reads of the calls of its last turn, in the order in which it reads it."""
+    return [as_words(text) for text in asked.results.values()]
+
+
+def as_words(text: str) -> str:
+    """Undo the form in which a failure goes to Chat Completions and Responses."""
+    if text.startswith('{"error":'):
+        return str(json.loads(text)["error"])
+    return text
 
 
 def fields_for(kind: str, api: ModelApi) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Desk:
         server.add_tool(
             lambda: self._work("look"),
             name="look",
-            annotations=ToolAnnotations(readOnlyHint=True),
+            annotations=ToolAnnotations(read_only_hint=True),
         )
         return server
 

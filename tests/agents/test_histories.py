@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from pydantic_ai.messages import (
@@ -27,7 +28,7 @@ def test_a_run_continues_an_earlier_one(agent, calls):
     first = run_agent(
         "clerk", "A price?", model=scripted(asks(call("shop__price", article="tea")), says("3."))
     )
-    seen: list = []
+    seen: list[Any] = []
 
     def answer(messages, info):
         return says("As I said: 3.")
@@ -104,7 +105,7 @@ def test_a_history_gives_no_orders_and_no_addresses():
 
 
 def test_a_call_without_result_gets_one():
-    history = [
+    history: list[Any] = [
         ModelRequest(parts=[UserPromptPart("Go.")]),
         ModelResponse(parts=[ToolCallPart("a", {}, "one"), ToolCallPart("b", {}, "two")]),
         ModelRequest(parts=[ToolReturnPart("a", "fine", "one")]),
@@ -118,7 +119,7 @@ def test_a_call_without_result_gets_one():
 
 def test_ids_of_another_provider_are_replaced_and_results_follow():
     odd = "functions.x:0"
-    history = [
+    history: list[Any] = [
         ModelResponse(parts=[ToolCallPart("a", {}, odd), ToolCallPart("b", {}, "x" * 55)]),
         ModelRequest(parts=[ToolReturnPart("a", "1", odd), ToolReturnPart("b", "2", "x" * 55)]),
         ModelResponse(parts=[ToolCallPart("a", {}, "fine")]),
@@ -126,7 +127,7 @@ def test_ids_of_another_provider_are_replaced_and_results_follow():
         ModelResponse(parts=[ToolCallPart("a", {}, "fine")]),
         ModelRequest(parts=[ToolReturnPart("a", "4", "fine")]),
     ]
-    mended = with_fitting_ids(history)
+    mended: list[Any] = with_fitting_ids(history)
 
     called = [part.tool_call_id for message in mended[::2] for part in message.parts]
     answered = [part.tool_call_id for message in mended[1::2] for part in message.parts]

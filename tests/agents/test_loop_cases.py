@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
@@ -17,7 +19,7 @@ def results_of(seen):
 
 def test_arguments_that_are_no_json_are_told_the_model_and_not_sent(agent, calls):
     agent()
-    seen: list = []
+    seen: list[Any] = []
     model = scripted(asks(ToolCallPart("shop__nothing", "{a:")), says("Sorry."), seen=seen)
 
     result = run_agent("clerk", "Go.", model=model)
@@ -28,14 +30,14 @@ def test_arguments_that_are_no_json_are_told_the_model_and_not_sent(agent, calls
     assert (tool, outcome) == ("shop__nothing", "failed")
     assert text.startswith("Error calling mcp tool shop__nothing:")
     assert "no valid JSON" in text
-    (event,) = AgentEvent.objects.filter(run_id=result.run_id, kind="tool.call")
+    (event,) = AgentEvent.objects.filter(run__pk=result.run_id, kind="tool.call")
     assert event.data["valid"] is False
     assert event.data["arguments"] == "{a:"
 
 
 def test_arguments_that_do_not_fit_come_back_with_the_schema(agent, calls):
     agent()
-    seen: list = []
+    seen: list[Any] = []
     model = scripted(asks(call("shop__price", artikel="tea")), says("Sorry."), seen=seen)
 
     run_agent("clerk", "Go.", model=model)
@@ -50,7 +52,7 @@ def test_arguments_that_do_not_fit_come_back_with_the_schema(agent, calls):
 @pytest.mark.parametrize("name", ["nope", "multi_tool_use.parallel", "shop__prize"])
 def test_an_unknown_tool_is_told_with_the_names_that_there_are(agent, calls, name):
     agent()
-    seen: list = []
+    seen: list[Any] = []
     model = scripted(asks(call(name)), says("Sorry."), seen=seen)
 
     result = run_agent("clerk", "Go.", model=model)
@@ -80,7 +82,7 @@ def test_a_list_of_valid_names_is_bounded(agent, add_mcp_server, calls):
     row = agent()
     tools = {f"tool{number:03}_{'x' * 30}": (lambda: "ok") for number in range(200)}
     AgentServer.objects.create(agent=row, server=add_mcp_server("many", fake_server("many", tools=tools)))
-    seen: list = []
+    seen: list[Any] = []
     run_agent("clerk", "Go.", model=scripted(asks(call("nope")), says("Sorry."), seen=seen))
 
     ((_, _, text),) = results_of(seen)
@@ -89,7 +91,7 @@ def test_a_list_of_valid_names_is_bounded(agent, add_mcp_server, calls):
 
 def test_the_name_of_a_tool_on_its_server_will_do(agent, calls):
     agent()
-    seen: list = []
+    seen: list[Any] = []
     model = scripted(asks(call("price", article="tea")), says("3."), seen=seen)
 
     run_agent("clerk", "Go.", model=model)
@@ -113,7 +115,7 @@ def test_a_loop_without_end_ends_at_the_limit_and_is_no_answer(agent, calls):
 
 def test_a_call_repeated_over_and_over_is_pointed_out(agent, calls):
     agent(max_rounds=4)
-    seen: list = []
+    seen: list[Any] = []
     run_agent("clerk", "Go.", model=scripted(asks(call("shop__price", article="tea")), seen=seen))
 
     texts = [text for _, _, text in results_of(seen)]
@@ -124,7 +126,7 @@ def test_a_call_repeated_over_and_over_is_pointed_out(agent, calls):
 
 def test_calls_with_other_arguments_are_no_repetition(agent, calls):
     agent(max_rounds=4)
-    seen: list = []
+    seen: list[Any] = []
     steps = [asks(call("shop__price", article=article)) for article in ("tea", "salt", "tea", "salt")]
     run_agent("clerk", "Go.", model=scripted(*steps, says("Done."), seen=seen))
 
@@ -133,7 +135,7 @@ def test_calls_with_other_arguments_are_no_repetition(agent, calls):
 
 def test_one_of_several_calls_fails_and_all_are_answered_in_order(agent, calls):
     agent()
-    seen: list = []
+    seen: list[Any] = []
     model = scripted(
         asks(
             call("shop__price", "one", article="tea"),
@@ -156,7 +158,7 @@ def test_one_of_several_calls_fails_and_all_are_answered_in_order(agent, calls):
 
 def test_an_empty_result_is_something_to_read(agent):
     agent()
-    seen: list = []
+    seen: list[Any] = []
     run_agent("clerk", "Go.", model=scripted(asks(call("shop__nothing")), says("Done."), seen=seen))
 
     ((_, outcome, text),) = results_of(seen)
@@ -166,7 +168,7 @@ def test_an_empty_result_is_something_to_read(agent):
 
 def test_a_huge_result_is_cut_and_marked(agent):
     agent(result_limit=1000)
-    seen: list = []
+    seen: list[Any] = []
     run_agent("clerk", "Go.", model=scripted(asks(call("shop__long")), says("Done."), seen=seen))
 
     ((_, _, text),) = results_of(seen)
@@ -190,7 +192,7 @@ def test_ids_that_come_twice_are_told_apart(agent, calls):
 
 def test_ids_that_a_provider_would_refuse_are_replaced(agent, calls):
     agent()
-    seen: list = []
+    seen: list[Any] = []
     odd = "functions.price:0/" + "x" * 50
     run_agent(
         "clerk", "Go.", model=scripted(asks(call("shop__price", odd, article="tea")), says("."), seen=seen)
@@ -205,8 +207,8 @@ def test_ids_that_a_provider_would_refuse_are_replaced(agent, calls):
 
 def test_a_blocked_tool_is_neither_offered_nor_called(agent, calls):
     agent(blocked_tools=["price"])
-    offered: list = []
-    seen: list = []
+    offered: list[Any] = []
+    seen: list[Any] = []
 
     def ask(messages, info):
         offered.extend(tool.name for tool in info.function_tools)

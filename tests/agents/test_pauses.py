@@ -49,7 +49,7 @@ def test_a_call_that_needs_approval_waits_and_the_others_are_made(buyer, calls):
         {"article": "tea", "count": 2},
         "o1",
     )
-    (event,) = AgentEvent.objects.filter(run_id=result.run_id, kind="approval.required")
+    (event,) = AgentEvent.objects.filter(run__pk=result.run_id, kind="approval.required")
     assert [asked["id"] for asked in event.data["approvals"]] == [str(approval.pk)]
     assert kinds(result.run_id)[-1] == "run.paused"
 
@@ -134,7 +134,7 @@ def test_a_server_that_asks_has_the_run_wait_and_go_on_with_the_answer(asker):
     result = run_agent("asker", "Go.")
 
     assert result.status is RunStatus.AWAITING_INPUT
-    (event,) = AgentEvent.objects.filter(run_id=result.run_id, kind="input.required")
+    (event,) = AgentEvent.objects.filter(run__pk=result.run_id, kind="input.required")
     (asked,) = event.data["inputs"]
     assert asked["requests"]["key"]["params"]["message"] == "Which key?"
     services.answer_input(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,12 +11,12 @@ import pytest
 from mcp_client_app.agents.api import arun_agent, astream_agent, run_agent, stream_agent
 from mcp_client_app.agents.result import AgentResult
 from mcp_client_app.datatypes import RunStatus
-from mcp_client_app.models import AgentConfig, AgentServer
-from tests.agents.providers import KEY_VARIABLE, PROVIDERS, WAYS, fields_for, texts
-from tests.servers import sdk_stdio
+from tests.agents.providers import PROVIDERS, WAYS, clerk, fields_for, texts, told
 from tests.servers.model_answers import USAGE
-from tests.servers.model_apis import KEY, Asked, Call, ModelApi, Turn
+from tests.servers.model_apis import Asked, Call, ModelApi, Turn
 from tests.stored import close_connections
+
+__all__ = ["clerk"]
 
 SCRIPT = (
     Turn(
@@ -44,42 +43,10 @@ every_api = pytest.mark.parametrize("kind", PROVIDERS)
 each_way = pytest.mark.parametrize("way", WAYS)
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-
-
 @pytest.fixture
 def api() -> Iterator[ModelApi]:
     with ModelApi(SCRIPT) as served:
         yield served
-
-
-@pytest.fixture
-def clerk(shop: Any, add_mcp_server: Callable[..., Any]) -> Callable[..., AgentConfig]:
-    """Store the agent ``clerk``, which has a server in this process and perhaps one over stdio."""
-
-    def make(kind: str, api: ModelApi, *, peer: bool = False, **fields: Any) -> AgentConfig:
-        row = AgentConfig.objects.create(name="clerk", **{**fields_for(kind, api), **fields})
-        servers = [shop]
-        if peer:
-            entry = {"command": sys.executable, "args": [sdk_stdio.__file__]}
-            servers.append(add_mcp_server("peer", entry))
-        for server in servers:
-            AgentServer.objects.create(agent=row, server=server)
-        return row
-
-    return make
-
-
-def told(asked: Asked) -> list[str]:
-    """Return what the model reads of the calls of its last turn, in the order in which it reads it."""
-    return list(asked.results.values())
-
-
-def as_words(text: str) -> str:
-    """Undo the form in which a failure goes to Chat Completions and Responses."""
-    return text.removeprefix('{"error":"').removesuffix('"}')
 
 
 def check(result: AgentResult, api: ModelApi, calls: list[tuple[str, Any]]) -> None:
@@ -87,7 +54,7 @@ def check(result: AgentResult, api: ModelApi, calls: list[tuple[str, Any]]) -> N
     assert (result.status, result.code, result.text) == (RunStatus.COMPLETED, "", SCRIPT[-1].text)
     assert api.refusals == []
     assert [asked.turns for asked in api.asked] == [0, 1, 2, 3]
-    assert [[as_words(text) for text in told(asked)] for asked in api.asked[1:]] == RESULTS
+    assert [told(asked) for asked in api.asked[1:]] == RESULTS
     assert {asked.prompt for asked in api.asked} == {"Buy tea."}
     assert sorted(calls[:2]) == [("price", "salt"), ("price", "tea")]
     assert calls[2:] == [("order", ("tea", 3))]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from pydantic_ai.messages import ModelMessage
@@ -15,7 +16,7 @@ from tests.stored import close_connections
 def talker() -> FunctionModel:
     """A model that gives its answers in pieces."""
 
-    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[object]:
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         if len(messages) == 1:
             yield "Let me "
             yield "look."
