@@ -24,7 +24,6 @@ from mcp_client_app.admin.readonly import ReadOnly
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import AgentEvent, AgentRun, Approval, RunCall
-from mcp_client_app.models.runs import AgentRunQuerySet
 from mcp_client_app.services.permissions import CHANGE_RUN, VIEW_RUN, may
 from mcp_client_app.services.run_settling import look_after
 from mcp_client_app.toolsets.text import shorten
@@ -109,9 +108,8 @@ class AgentRunAdmin(ReadOnly, Pages):
 
     # List ------------------------------------------------------------------------------
 
-    def get_queryset(self, request: HttpRequest) -> AgentRunQuerySet:
-        found: AgentRunQuerySet = super().get_queryset(request)
-        return found.defer("messages")
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AgentRun]:
+        return super().get_queryset(request).defer("messages")
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -132,7 +132,7 @@ def test_a_run_is_cancelled_at_the_press_of_a_button(staff: MakeStaff, new_run: 
 
     assert client.get(f"{LIST}{queued.pk}/cancel/").status_code == 405
     answer = client.post(f"{LIST}{queued.pk}/cancel/")
-    assert answer.url == f"{LIST}{queued.pk}/change/"
+    assert answer.headers["Location"] == f"{LIST}{queued.pk}/change/"
     assert pages.messages(answer) == [f"support {queued.pk}: cancelled."]
     assert pages.messages(client.post(f"{LIST}{running.pk}/cancel/")) == [
         f"support {running.pk}: its worker is told to cancel it."

@@ -16,9 +16,9 @@ from mcp_client_app.datatypes import ToolInfo
 from mcp_client_app.models import AgentConfig, AgentRun, Approval
 from mcp_client_app.toolsets import PreparedCall
 from tests.runs import backend
-from tests.services.conftest import make_user
+from tests.services.conftest import make_user, mcp_manager
 
-__all__ = ["make_user"]
+__all__ = ["make_user", "mcp_manager"]
 
 NewRun = Callable[..., AgentRun]
 
