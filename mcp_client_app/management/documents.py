@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import translation
+
 from mcp_client_app.datatypes import (
     PromptInfo,
     PromptResult,
@@ -17,9 +19,12 @@ from mcp_client_app.datatypes import (
     safe_url,
 )
 from mcp_client_app.exceptions import ConfigurationError
-from mcp_client_app.models import ServerConfig, ServerState
+from mcp_client_app.models import AgentConfig, AgentServer, ServerConfig, ServerState
+from mcp_client_app.services.agent_problems import agent_problems
 
 __all__ = [
+    "agent_document",
+    "problems_of",
     "prompt_document",
     "prompt_result_document",
     "resource_document",
@@ -66,6 +71,47 @@ def server_document(server: ServerConfig) -> dict[str, Any]:
         "allowed_tools": server.allowed_tools,
         "blocked_tools": server.blocked_tools,
         "revision": server.revision,
+    }
+
+
+def agent_document(agent: AgentConfig) -> dict[str, Any]:
+    """Return a stored agent with its servers."""
+    chosen = sorted(agent.agent_servers.all(), key=lambda each: each.server.name.casefold())
+    return {
+        "name": agent.name,
+        "label": agent.label,
+        "description": agent.description,
+        "enabled": agent.enabled,
+        "model": agent.model,
+        "base_url": agent.base_url,
+        "api_key_variable": agent.api_key_variable,
+        "all_servers": agent.all_servers,
+        "servers": [_agent_server_document(each) for each in chosen],
+        "allowed_tools": agent.allowed_tools,
+        "blocked_tools": agent.blocked_tools,
+        "approval": agent.approval,
+        "groups": sorted(group.name for group in agent.groups.all()),
+        "revision": agent.revision,
+        "problems": problems_of(agent),
+    }
+
+
+def problems_of(agent: AgentConfig) -> list[str]:
+    """Return what is to be looked at, in the language of the command."""
+    with translation.override(None):
+        return agent_problems(agent)
+
+
+def _agent_server_document(chosen: AgentServer) -> dict[str, Any]:
+    return {
+        "server": chosen.server.name,
+        "allowed_tools": chosen.allowed_tools,
+        "blocked_tools": chosen.blocked_tools,
+        "fixed_arguments": {
+            tool: dict.fromkeys(arguments, SET) for tool, arguments in chosen.fixed_arguments.items()
+        },
+        "approval": chosen.approval or None,
+        "tool_approvals": chosen.tool_approvals,
     }
 
 

@@ -18,6 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.management import (
     agent_runs,
+    agents,
     calls,
     prompts,
     resources,
@@ -51,6 +52,7 @@ _MODULES = (
     connection_verbs,
     status,
     trials,
+    agents,
     agent_runs,
     runs,
     tools,
