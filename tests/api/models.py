@@ -1,4 +1,4 @@
-"""A scripted model for ``MCP_CLIENT_MODELS``: asks for one tool, then tells what it said, word by word."""
+"""A scripted model for ``MCP_CLIENT_MODELS``: asks for tools, then tells what the last one said."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ __all__ = ["caller"]
 
 
 def caller() -> FunctionModel:
-    """Return a model that does what the prompt says: the name of a tool, and its arguments as JSON."""
+    """Return a model that does what the prompt says: in each line a tool and its arguments as JSON."""
     return FunctionModel(_answer, stream_function=_stream, model_name="caller")
 
 
 def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     parts = [part for message in messages if isinstance(message, ModelRequest) for part in message.parts]
-    prompt = str(next(part.content for part in parts if isinstance(part, UserPromptPart)))
+    lines = str(next(part.content for part in parts if isinstance(part, UserPromptPart))).splitlines()
     returns = [part for part in parts if isinstance(part, ToolReturnPart)]
-    if returns:
+    if len(returns) == len(lines):
         return ModelResponse(parts=[TextPart(f"It said: {returns[-1].model_response_str()}")])
-    name, _, arguments = prompt.partition(" ")
-    return ModelResponse(parts=[ToolCallPart(name, json.loads(arguments or "{}"), "call-1")])
+    name, _, arguments = lines[len(returns)].partition(" ")
+    call = ToolCallPart(name, json.loads(arguments or "{}"), f"call-{len(returns)}")
+    return ModelResponse(parts=[call])
 
 
 async def _stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
