@@ -46,13 +46,17 @@ class AgentCallOrder(ToolCallOrder):
     form: str = "mcp"
     toolset: Toolset = field(default_factory=Toolset)
 
-    def _send(self, *, user: Any, for_model: bool = False, **call: Any) -> ToolsetResult:
-        verb = self.toolset.answer if for_model else self.toolset.call_tool
-        return verb(**call)
+    def _send(self, **call: Any) -> ToolsetResult:
+        verb = self.toolset.answer if call.pop("for_model", False) else self.toolset.call_tool
+        return verb(**self._own(call))
 
-    async def _asend(self, *, user: Any, for_model: bool = False, **call: Any) -> ToolsetResult:
-        verb = self.toolset.aanswer if for_model else self.toolset.acall_tool
-        return await verb(**call)
+    async def _asend(self, **call: Any) -> ToolsetResult:
+        verb = self.toolset.aanswer if call.pop("for_model", False) else self.toolset.acall_tool
+        return await verb(**self._own(call))
+
+    def _own(self, call: dict[str, Any]) -> dict[str, Any]:
+        """Return what a toolset takes: for whom, it knows."""
+        return {name: value for name, value in call.items() if name != "user"}
 
     def _body(self, result: ToolsetResult) -> dict[str, Any]:
         sent = result.result

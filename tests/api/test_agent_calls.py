@@ -206,7 +206,8 @@ def test_a_call_ends_with_the_request(api, settings):
     settings.MCP_CLIENT_REQUEST_TIMEOUT = 0.5
     agent(stored("peer"))
     services.connect("peer")
-    for more in ({}, {"timeout": 600}):
+    limits: list[dict[str, Any]] = [{}, {"timeout": 600}]
+    for more in limits:
         answer = call(api, "peer__hang", **more)
         assert (answer.status_code, answer.data["code"], answer.data["outcome"]) == (
             504,

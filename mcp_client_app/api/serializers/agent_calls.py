@@ -83,7 +83,7 @@ class AgentCallRequestSerializer(ToolCallRequestSerializer):
     """A call of one of the agent's tools, as a model asks for it."""
 
     name = serializers.CharField(max_length=1000, help_text="As in the agent's list of tools.")
-    arguments = ArgumentsField(
+    arguments = ArgumentsField(  # type: ignore[assignment]  # accepts more
         required=False,
         allow_null=True,
         help_text="An object, or its JSON text as some providers give it; without the fixed ones.",

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from mcp_client_app.api.serializers.servers import SecondsField
+from mcp_client_app.api.serializers.numbers import SecondsField
 from mcp_client_app.datatypes import InputKind
 from mcp_client_app.models import ToolCall
 from mcp_client_app.models.receipts import MAX_KEY

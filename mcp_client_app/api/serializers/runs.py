@@ -24,6 +24,25 @@ __all__ = [
 
 STATUSES = [status.value for status in RunStatus]
 MOST_EVENTS = 1000
+SUMMARY: tuple[str, ...] = (
+    "id",
+    "agent",
+    "username",
+    "prompt",
+    "status",
+    "code",
+    "detail",
+    "text",
+    "tool_rounds",
+    "usage",
+    "seconds_used",
+    "event_count",
+    "correlation_id",
+    "cancel_requested",
+    "created_at",
+    "started_at",
+    "finished_at",
+)
 
 
 class RunStatusField(serializers.ChoiceField):
@@ -73,6 +92,18 @@ class OpenApprovalSerializer(serializers.ModelSerializer[Approval]):
         read_only_fields = fields
 
 
+class OpenApprovalsField(serializers.ListField):
+    """What a run waits for; the context gives it as ``approvals``."""
+
+    child = OpenApprovalSerializer()
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(source="*", read_only=True, **kwargs)
+
+    def to_representation(self, data: Any) -> list[Any]:
+        return super().to_representation(list(self.context.get("approvals", ())))
+
+
 class AgentRunSummarySerializer(serializers.ModelSerializer[AgentRun]):
     """A run as it stands, without its conversation."""
 
@@ -85,25 +116,7 @@ class AgentRunSummarySerializer(serializers.ModelSerializer[AgentRun]):
 
     class Meta:
         model = AgentRun
-        fields = (
-            "id",
-            "agent",
-            "username",
-            "prompt",
-            "status",
-            "code",
-            "detail",
-            "text",
-            "tool_rounds",
-            "usage",
-            "seconds_used",
-            "event_count",
-            "correlation_id",
-            "cancel_requested",
-            "created_at",
-            "started_at",
-            "finished_at",
-        )
+        fields = SUMMARY
         read_only_fields = fields
 
     def get_cancel_requested(self, run: AgentRun) -> bool:
@@ -113,18 +126,15 @@ class AgentRunSummarySerializer(serializers.ModelSerializer[AgentRun]):
 class AgentRunSerializer(AgentRunSummarySerializer):
     """A run as it stands. The context gives the open ``approvals``."""
 
-    approvals = serializers.SerializerMethodField(help_text="What it waits for.")
+    approvals = OpenApprovalsField(help_text="What it waits for.")
     messages = serializers.ListField(
         child=serializers.DictField(),
         help_text="The conversation; give it as `history` to go on with it.",
     )
 
     class Meta(AgentRunSummarySerializer.Meta):
-        fields = (*AgentRunSummarySerializer.Meta.fields, "approvals", "messages")  # type: ignore[assignment]  # longer
+        fields = (*SUMMARY, "approvals", "messages")
         read_only_fields = fields
-
-    def get_approvals(self, run: AgentRun) -> OpenApprovalSerializer(many=True):  # type: ignore[valid-type]  # read by the schema
-        return OpenApprovalSerializer(self.context.get("approvals", ()), many=True).data
 
 
 class AgentRunQuerySerializer(serializers.Serializer[Any]):
