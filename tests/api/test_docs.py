@@ -51,7 +51,7 @@ def test_the_commands_of_the_page_work(api, live_server):
     )
     services.connect("workshop")
 
-    setting, listing, call, keyed, stream, others, connecting, changing, transfer = SNIPPETS
+    setting, listing, call, keyed, stream, others, connecting, changing, agents, transfer = SNIPPETS
 
     assert run(setting, live_server.url) == ""
     assert '"public_name":"workshop__add"' in run(listing, live_server.url)
@@ -64,4 +64,7 @@ def test_the_commands_of_the_page_work(api, live_server):
     assert run(connecting, live_server.url).count('"state":"ready"') == 2
     assert '"X-Team":{"set":true' in run(changing, live_server.url)
     assert ServerConfig.objects.get(name="tracker").headers == {"X-Key": "a new secret", "X-Team": "garden"}
+    told = run(agents, live_server.url)
+    assert '"fixed_arguments":{"add":{"b":{"set":true}}}' in told
+    assert '"max_rounds":12' in told
     assert '"action":"create"' in run(transfer, live_server.url)

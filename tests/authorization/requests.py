@@ -15,10 +15,10 @@ from django.contrib.admin import ModelAdmin
 from django.urls import URLPattern, reverse
 
 from mcp_client_app.api import urls as api_urls
-from mcp_client_app.models import Approval, ServerConfig, ServerState, ToolCall, WorkerProcess
+from mcp_client_app.models import AgentConfig, Approval, ServerConfig, ServerState, ToolCall, WorkerProcess
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-MODELS = (ServerConfig, ToolCall, WorkerProcess, ServerState, Approval)
+MODELS = (ServerConfig, ToolCall, WorkerProcess, ServerState, AgentConfig, Approval)
 
 REMOTE = "remote"
 """A stored server over HTTP, to which nobody listens."""
@@ -124,7 +124,7 @@ def admin_actions(model_admin: ModelAdmin[Any]) -> list[str]:
 
 def admin_body(place: str, method: str) -> dict[str, Any]:
     """Return the body that gets a form of the admin past everything but permissions."""
-    if method == "POST" and place == "serverconfig_delete":
+    if method == "POST" and place in ("serverconfig_delete", "agentconfig_delete"):
         return {"post": "yes"}
     if method == "POST" and place == "approval_change":
         return {"_deny": "Deny"}

@@ -74,6 +74,7 @@ def asks(db) -> list[Ask]:
         WorkerProcess: worker,
         ServerState: state,
         ToolCall: call,
+        AgentConfig: agent,
         Approval: approval,
     }
     return [*api_asks(), *admin_asks(rows)]
