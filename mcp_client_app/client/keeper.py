@@ -49,6 +49,7 @@ class CatalogueKeeper:
         self._live = live
         self._changed = changed
         self._task: asyncio.Task[None] | None = None
+        self._news: asyncio.Task[None] | None = None
         self._wanted = False
         self._pace = Pace()
 
@@ -103,14 +104,36 @@ class CatalogueKeeper:
         loop = asyncio.get_running_loop()
         while self._wanted:
             await asyncio.sleep(self._pace.next_pause(loop.time()))
+            if self._wanted:
+                await self._read_news()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the server has announced lists that have not been read yet."""
+        return self._wanted or (self._news is not None and not self._news.done())
+
+    async def catch_up(self) -> None:
+        """Have announced lists read at once; all who wait share a reading."""
+        # One that is under way may have begun before the latest announcement.
+        for _ in range(2):
+            if self.is_behind:
+                await self._read_news()
+
+    async def _read_news(self) -> None:
+        if self._news is None or self._news.done():
             self._wanted = False  # a change from here on needs a further reading
-            link = self._live()
-            if link is None:
-                return  # connecting reads them anyway
-            try:
-                await self._read(link)
-            except MCPClientError as error:
-                logger.warning("The changed lists of %r could not be read: %s", self.spec.name, error)
+            self._news = Context().run(spawn, self._read_live(), "Reading announced lists")
+        # Neither does a waiter that is gone end it, nor its own end those who wait.
+        await asyncio.wait([self._news])
+
+    async def _read_live(self) -> None:
+        link = self._live()
+        if link is None:
+            return  # connecting reads them anyway
+        try:
+            await self._read(link)
+        except MCPClientError as error:
+            logger.warning("The changed lists of %r could not be read: %s", self.spec.name, error)
 
     async def listen(self, link: Link) -> None:
         """Keep a subscription open where the era needs one; after a gap the lists are read anew."""
@@ -133,6 +156,8 @@ class CatalogueKeeper:
     def cancel(self) -> None:
         """Forget about readings that are planned or under way; the link is going."""
         self._wanted = False
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None  # a task that was cancelled keeps the frames it was in, and with them the link
+        for task in (self._task, self._news):
+            if task is not None:
+                task.cancel()
+        # A task that was cancelled keeps the frames it was in, and with them the link.
+        self._task = self._news = None

@@ -18,6 +18,9 @@ __all__ = ["KINDS", "Kind", "Target", "gather", "of_server", "of_targets"]
 Target = tuple[str, str]
 """A server and the principal whose connection is meant."""
 
+SOON = 1.0
+"""Seconds for which lists that a server has announced are waited for."""
+
 _UP = (ConnectionState.READY, ConnectionState.IDLE, ConnectionState.LOST, ConnectionState.CONNECTING)
 """States in which the last catalogue still says what can be called: the next use (re)connects."""
 
@@ -77,7 +80,8 @@ async def gather(
 
     Servers that nobody has tried yet are connected, in parallel. One that is slow to connect
     is waited for at most ``wait`` seconds, counted from the start of its attempt (None: its
-    list time limit; 0: nothing is connected or waited for).
+    list time limit; 0: nothing is connected or waited for). If ``wait`` is given, lists that a
+    server has announced just now are read first, within ``SOON``.
     """
     names = _enabled(pool) if only is None else [pool.snapshot.entry(name).name for name in only]
     return await of_targets(pool, [(name, principal) for name in names], kind, refresh=refresh, wait=wait)
@@ -127,12 +131,24 @@ async def _one(
             return await _first(connection, wait)
         if catalogue.is_stale and connection.link is not None:
             connection.keeper.refresh_soon()
+        elif wait and connection.keeper.is_behind:
+            return await _newest(connection, catalogue, wait)
         return catalogue
 
     try:
         return kind.select(await pool.using(name, principal, read))
     except MCPClientError as error:
         return error
+
+
+async def _newest(connection: Connection, known: Catalogue, wait: float) -> Catalogue:
+    """Return what the server has announced, if it comes soon, else what is known."""
+    try:
+        async with asyncio.timeout(min(wait, SOON)):
+            await connection.keeper.catch_up()
+    except TimeoutError:
+        return known
+    return connection.catalogue or known
 
 
 async def _first(connection: Connection, wait: float | None) -> Catalogue:

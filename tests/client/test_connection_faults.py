@@ -169,6 +169,46 @@ async def test_what_the_server_says_by_itself_neither_connects_it_nor_counts_as_
 
 
 @pytest.mark.anyio
+async def test_who_wants_announced_lists_at_once_shares_one_reading_and_makes_the_planned_one_needless():
+    link = FragileLink(LinkContext(spec=fragile(), options=ManagerOptions(), redact=None, starts=None))  # type: ignore[arg-type]
+    link.handshake = Handshake(protocol_version="2025-11-25", capabilities={"tools": {}})
+
+    async def ready() -> Link:
+        raise AssertionError("it was connected")
+
+    keeper = CatalogueKeeper(fragile(), ManagerOptions(), ready, lambda: link, lambda: None)
+    await keeper.catch_up()
+    assert (keeper.is_behind, link.lists) == (False, 0)
+    keeper.refresh_soon()
+    planned = keeper._task
+    assert planned is not None
+    assert keeper.is_behind
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(keeper.catch_up(), keeper.catch_up())
+        assert (keeper.is_behind, link.lists) == (False, 1)
+        assert keeper.catalogue is not None
+        await planned
+    assert link.lists == 1
+
+
+@pytest.mark.anyio
+async def test_news_that_come_during_a_reading_are_read_too():
+    link = FragileLink(LinkContext(spec=fragile(), options=ManagerOptions(), redact=None, starts=None))  # type: ignore[arg-type]
+    link.handshake = Handshake(protocol_version="2025-11-25", capabilities={"tools": {}})
+    keeper = CatalogueKeeper(fragile(), ManagerOptions(), asyncio.Event().wait, lambda: link, lambda: None)  # type: ignore[arg-type]
+    link.lists = 1  # so that the next reading waits for the gate
+    keeper.refresh_soon()
+    async with asyncio.timeout(PATIENCE):
+        waiting = asyncio.ensure_future(keeper.catch_up())
+        await asyncio.to_thread(link.asked.wait, PATIENCE)
+        keeper.refresh_soon()
+        FragileLink.gate.set()
+        await waiting
+    assert (keeper.is_behind, link.lists) == (False, 3)
+    keeper.cancel()
+
+
+@pytest.mark.anyio
 async def test_a_server_that_knows_no_subscriptions_is_not_asked_for_one_again():
     link = FragileLink(LinkContext(spec=fragile(), options=ManagerOptions(), redact=None, starts=None))  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ import pytest
 from mcp.server.mcpserver import MCPServer
 
 from mcp_client_app.client import in_process
-from mcp_client_app.datatypes import ConnectionState, ProtocolMode, ServerSpec, Transport
+from mcp_client_app.datatypes import SHARED, ConnectionState, ProtocolMode, ServerSpec, Transport
 from mcp_client_app.exceptions import (
     ConfigurationError,
     InvalidArgumentsError,
@@ -163,6 +163,14 @@ def test_list_changes_are_followed(manage: MakeManager, recorder: Recorder):
     manager.call_tool("inside__grow")
     recorder.wait_for(lambda: recorder.catalogues[-1].tools == before + 1)
     assert manager.call_tool("inside__added").text == "here"
+
+
+def test_lists_announced_with_an_answer_are_read_before_they_are_shown_to_who_may_wait(manage: MakeManager):
+    manager = manage(a_server(PEER, mode=ProtocolMode.LEGACY))
+    manager.connect("inside")
+    manager.call_tool("inside__grow")
+    known = manager.listings("known_tools", [("inside", SHARED)], wait=5)
+    assert "inside__added" in [tool.public_name for tool in known.items]
 
 
 def test_closing_ends_its_thread(manage: MakeManager):
