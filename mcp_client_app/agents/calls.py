@@ -112,7 +112,7 @@ class RunCalls:
         if self.selection is None:
             return True
         try:
-            self.selection.prepare(asked.name, asked.arguments)
+            self.selection.prepare(asked.name, asked.arguments, validation=self.toolset.spec.validation)
         except InvalidArgumentsError:
             return False
         except MCPClientError:

@@ -6,6 +6,7 @@ for such work; whoever waits there for an agent would wait for ever. In a lane i
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,18 +28,29 @@ T = TypeVar("T")
 class _Lane(ThreadPoolExecutor):
     """One thread; the database connections that a piece of work opens are closed with it."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, at_end: Callable[[], None]) -> None:
         super().__init__(1, thread_name_prefix=f"mcp-client-agents-db-{number}")
+        self._at_end = at_end
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        return super().submit(_closing, fn, *args, **kwargs)
+        try:
+            return super().submit(_closing, fn, *args, **kwargs)
+        except RuntimeError:
+            # The interpreter ends, and has ended such threads before anybody else was told.
+            self._at_end()
+            raise asyncio.CancelledError from None
 
 
 class Lanes:
     """The threads of one agents' loop, given out in turn."""
 
-    def __init__(self) -> None:
-        self._lanes = [_Lane(number) for number in range(LANES)]
+    def __init__(self, at_end: Callable[[], None]) -> None:
+        """Make them.
+
+        Args:
+            at_end: Called, in the coroutine's thread, when work is refused because the process ends.
+        """
+        self._lanes = [_Lane(number, at_end) for number in range(LANES)]
         self._turn = itertools.cycle(self._lanes)
 
     @contextmanager

@@ -155,9 +155,10 @@ def call_ids(messages: Iterable[ModelMessage]) -> Iterator[str]:
 
 
 def _without_orders(message: ModelMessage) -> ModelMessage:
-    """Leave out system prompts, and addresses that somebody would fetch."""
+    """Leave out system prompts, addresses that somebody would fetch, and references to a provider's state."""
     if isinstance(message, ModelResponse):
-        return message
+        state = "complete" if message.state == "suspended" else message.state
+        return replace(message, state=state, provider_response_id=None, provider_details=None)
     parts = [_plain(part) for part in message.parts if not isinstance(part, SystemPromptPart)]
     return replace(message, parts=parts, instructions=None)
 

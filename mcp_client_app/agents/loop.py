@@ -8,6 +8,7 @@ Runs start in an empty context; nothing of a request lives on in them.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import contextvars
 import logging
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 
 from mcp_client_app.agents.database import Lanes
 from mcp_client_app.agents.handles import handles
-from mcp_client_app.client import exit_hooks, lifetimes
+from mcp_client_app.client import exit_hooks
 from mcp_client_app.client.loop import EventRelay, LoopThread
 from mcp_client_app.exceptions import ManagerClosedError
 from mcp_client_app.runtime import before_close
@@ -37,14 +38,13 @@ class AgentsLoop:
 
     def __init__(self) -> None:
         self._thread = LoopThread("mcp-client-agents")
-        self._lanes = Lanes()
+        self._lanes = Lanes(self._leave)
         self._spawned: set[asyncio.Task[Any]] = set()
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.is_closing = False
         """Whether the process, or a test, ends: then runs are left to whoever finds them."""
         self.kept: dict[Any, Any] = {}
         """What is kept for later runs, by whoever; only touched on the loop."""
-        lifetimes.watch(self)
         # Before the connections go: a run that ends now ends no call twice.
         exit_hooks.register(self.close_at_exit, priority=exit_hooks.PRIORITY + 1)
 
@@ -99,6 +99,9 @@ class AgentsLoop:
                 return await start()
 
         return work
+
+    def _leave(self) -> None:
+        self.is_closing = True
 
     # The end ---------------------------------------------------------------------------
 
@@ -165,12 +168,21 @@ def close_agents_loop() -> None:
 
 
 def _after_fork() -> None:
-    """In a forked child: a thread of the parent may have held the lock."""
+    """In a forked child: a thread of the parent may have held the lock, and its runs go on there."""
     global _lock, _loop
     _lock = threading.Lock()
-    _loop = None
+    loop, _loop = _loop, None
+    if loop is not None:
+        loop.forget()
     handles.forget()
 
 
+def _at_exit() -> None:
+    if _loop is not None:
+        _loop.close_at_exit()
+
+
 before_close(close_agents_loop)
+# Later than that of the connections, and so called before it.
+atexit.register(_at_exit)
 os.register_at_fork(after_in_child=_after_fork)

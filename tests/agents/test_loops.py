@@ -116,9 +116,12 @@ close_mcp_manager()
 def test_a_process_ends_although_a_run_goes_on(transactional_db, add_mcp_server):
     _stored_agent(add_mcp_server)
     code = f"""{PRELUDE}
-import threading
+import sys
 from mcp_client_app.services.run_feed import feed
+sys.stderr = sys.stdout
 run = start_agent("clerk", "Go.")
+with feed.watch(run.pk) as watch:
+    assert watch.get(60) is not None
 print("started")
 """
     assert run_process(code).strip() == "started"
