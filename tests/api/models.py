@@ -17,12 +17,21 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-__all__ = ["caller"]
+__all__ = ["caller", "teller"]
 
 
 def caller() -> FunctionModel:
     """Return a model that does what the prompt says: in each line a tool and its arguments as JSON."""
     return FunctionModel(_answer, stream_function=_stream, model_name="caller")
+
+
+def teller() -> FunctionModel:
+    """Return a model that asks for nothing."""
+
+    async def tell(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield "It is 5."
+
+    return FunctionModel(stream_function=tell, model_name="teller")
 
 
 def _answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

@@ -8,12 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mcp_client_app import services
-from mcp_client_app.models import ServerConfig
+from mcp_client_app.agents.loop import close_agents_loop
+from mcp_client_app.models import AgentConfig, ServerConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "rest-api.md").read_text(encoding="utf-8")
@@ -39,8 +41,15 @@ def run(script: str, url: str) -> str:
     return result.stdout
 
 
+@pytest.fixture
+def _loop_closed() -> Iterator[None]:
+    yield
+    close_agents_loop()
+
+
+@pytest.mark.usefixtures("_loop_closed")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_the_commands_of_the_page_work(api, live_server):
+def test_the_commands_of_the_page_work(api, live_server, settings):
     api.user.set_password("secret")
     api.user.save()
     ServerConfig.objects.create(
@@ -51,7 +60,21 @@ def test_the_commands_of_the_page_work(api, live_server):
     )
     services.connect("workshop")
 
-    setting, listing, call, keyed, stream, others, connecting, changing, agents, transfer = SNIPPETS
+    (
+        setting,
+        listing,
+        call,
+        keyed,
+        stream,
+        others,
+        connecting,
+        changing,
+        agents,
+        tools,
+        runs,
+        following,
+        transfer,
+    ) = SNIPPETS
 
     assert run(setting, live_server.url) == ""
     assert '"public_name":"workshop__add"' in run(listing, live_server.url)
@@ -67,4 +90,11 @@ def test_the_commands_of_the_page_work(api, live_server):
     told = run(agents, live_server.url)
     assert '"fixed_arguments":{"add":{"b":{"set":true}}}' in told
     assert '"max_rounds":12' in told
+    told = run(tools, live_server.url)
+    assert '"type":"function"' in told
+    assert '"content":"3.0"' in told
+    settings.MCP_CLIENT_MODELS = {"scripted:teller": "tests.api.models.teller"}
+    AgentConfig.objects.update(model="scripted:teller")
+    assert run(runs, live_server.url).count('"text":"It is 5."') == 2
+    assert run(following, live_server.url).count("event: run.completed") == 1
     assert '"action":"create"' in run(transfer, live_server.url)
