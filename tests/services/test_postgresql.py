@@ -52,6 +52,10 @@ def test_one_decides_and_one_uses_an_approval_on_postgresql():
     run("tests/approvals/test_races.py", "tests/approvals/test_requests.py")
 
 
+def test_a_run_that_waits_is_gone_on_with_by_other_processes_on_postgresql():
+    run("tests/approvals/test_processes.py")
+
+
 def test_runs_are_claimed_and_settled_on_postgresql():
     run("tests/runs/test_races.py", "tests/runs/test_ledger.py")
 
