@@ -1,7 +1,8 @@
 """``agents/{name}/run/``, ``agents/{name}/runs/`` and ``runs/``: agents at work.
 
-Every run is stored and executes in the background, whoever waits for it: a request that has to
-be answered before the run is over, or a client that goes away, does not end it.
+Every run is stored and goes on whoever waits for it: a request that has to be answered before the
+run is over, or a client that goes away, does not end it. What somebody waits for begins in this
+process, the rest where ``MCP_CLIENT_RUN_BACKEND`` says.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class AgentRunViewSet(RunAnswers):
         # Before it is handed over: nothing is missed.
         watch = feed.watch(run.pk, listens=wants_stream(request))
         try:
-            services.submit(run)
+            # Here, whatever the backend: text that is told as it comes does not cross processes.
+            services.submit(run, backend="thread")
         except BaseException:
             watch.close()
             raise

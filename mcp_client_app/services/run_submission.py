@@ -31,18 +31,24 @@ QUEUE_PATIENCE: Final = 300.0
 """Seconds after which a queued run that nobody has begun is handed out again, by a backend with a queue."""
 
 
-def submit(run: AgentRun) -> None:
+def submit(run: AgentRun, *, backend: str | None = None) -> None:
     """Have a queued run executed in the background, once the open transaction is committed.
 
     If the backend does not take it, there is no run: it is deleted, and the error raised.
+
+    Args:
+        run: The run.
+        backend: Another one than ``MCP_CLIENT_RUN_BACKEND`` says; whoever goes on with the run later, does
+            so where that says.
 
     Raises:
         BusyError: This process executes as many runs as it may.
         ConfigurationError: The backend cannot be loaded.
     """
-    run.in_background, run.lease_until = True, begun_by()
+    named = backend or app_settings.RUN_BACKEND
+    run.in_background, run.lease_until = True, begun_by(named)
     rows().filter(pk=run.pk).update(in_background=True, lease_until=run.lease_until)
-    transaction.on_commit(partial(_hand_over_new, str(run.pk)), using=database())
+    transaction.on_commit(partial(_hand_over_new, str(run.pk), named), using=database())
 
 
 def requeue(run_id: object) -> bool:
@@ -74,10 +80,10 @@ def is_waiting_for_people(run: AgentRun) -> bool:
     return Approval.objects.using(database()).filter(run_id=run.pk).pending().exists()
 
 
-def begun_by() -> datetime:
+def begun_by(backend: str | None = None) -> datetime:
     """Return until when a run that is queued now should have been begun."""
     patience = float(app_settings.RUN_LEASE)
-    if app_settings.RUN_BACKEND != "thread":
+    if (backend or app_settings.RUN_BACKEND) != "thread":
         patience = max(QUEUE_PATIENCE, 10 * patience)
     return timezone.now() + timedelta(seconds=patience)
 
@@ -85,23 +91,22 @@ def begun_by() -> datetime:
 def submit_again(run_id: str) -> bool:
     """Hand over a run that has begun already. If that fails it stays queued, and is handed over later."""
     try:
-        _backend()(run_id)
+        _backend(app_settings.RUN_BACKEND)(run_id)
     except Exception as error:  # noqa: BLE001 - whatever it is, the run must not be lost by it
         logger.warning("The run %s stays queued: %s: %s", run_id, type(error).__name__, error)
         return False
     return True
 
 
-def _hand_over_new(run_id: str) -> None:
+def _hand_over_new(run_id: str, named: str) -> None:
     try:
-        _backend()(run_id)
+        _backend(named)(run_id)
     except BaseException:
         rows().filter(pk=run_id, status=RunStatus.QUEUED.value, attempts=0).delete()
         raise
 
 
-def _backend() -> Callable[[str], Any]:
-    named = app_settings.RUN_BACKEND
+def _backend(named: str) -> Callable[[str], Any]:
     try:
         backend: Callable[[str], Any] = import_string(_BACKENDS.get(named, named.replace(":", ".")))
     except ImportError as error:

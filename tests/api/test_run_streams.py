@@ -24,6 +24,7 @@ from mcp_client_app import services
 from mcp_client_app.api import run_streams, streaming
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import AgentConfig, AgentEvent, AgentRun
+from mcp_client_app.services import run_submission
 from mcp_client_app.services.run_feed import feed
 from mcp_client_app.testing.asgi import serve_asgi
 from tests.api.conftest import Api
@@ -44,9 +45,11 @@ class Event:
 
 
 @pytest.fixture(autouse=True)
-def _agent(_site, settings) -> Iterator[None]:
+def _agent(_site, settings, monkeypatch) -> Iterator[None]:
     """An agent whose runs nobody executes but the test; at the end nobody watches any more."""
     settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.take"
+    # What this process would execute, too.
+    monkeypatch.setitem(run_submission._BACKENDS, "thread", "tests.runs.backend.take")
     backend.given.clear()
     AgentConfig.objects.create(name="support", model="scripted:demo")
     yield
@@ -225,8 +228,9 @@ def test_the_stream_of_a_new_run_ends_where_people_are_waited_for(api):
     assert [event.name for event in told(answer)] == ["run", "run.started", "run.paused"]
 
 
-def test_a_full_process_is_told_before_a_stream_begins(api, settings):
+def test_a_full_process_is_told_before_a_stream_begins(api, settings, monkeypatch):
     settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.refuse"
+    monkeypatch.setitem(run_submission._BACKENDS, "thread", "tests.runs.backend.refuse")
     answer = api.post("agents/support/run/", {"prompt": "Help!"}, **STREAM)
     assert (answer.status_code, answer.json()["code"], answer["Retry-After"]) == (429, "busy", "3")
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from mcp_client_app import services
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import AgentConfig, AgentRun, Approval
+from mcp_client_app.services import run_submission
 from tests.api.conftest import Api, user_with
 from tests.runs import backend
 
@@ -26,9 +27,11 @@ MESSAGES: list[dict[str, Any]] = [
 
 
 @pytest.fixture(autouse=True)
-def _agent(_site, settings) -> Iterator[None]:
+def _agent(_site, settings, monkeypatch) -> Iterator[None]:
     """An agent whose runs nobody executes but the test."""
     settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.take"
+    # What this process would execute, too.
+    monkeypatch.setitem(run_submission._BACKENDS, "thread", "tests.runs.backend.take")
     backend.given.clear()
     AgentConfig.objects.create(name="support", model="scripted:demo")
     yield
@@ -113,8 +116,9 @@ def test_a_conversation_goes_on_with_its_messages(api):
 
 
 @pytest.mark.parametrize("place", ["run", "runs"])
-def test_a_full_process_says_when_to_try_again(api, settings, place):
+def test_a_full_process_says_when_to_try_again(api, settings, monkeypatch, place):
     settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.refuse"
+    monkeypatch.setitem(run_submission._BACKENDS, "thread", "tests.runs.backend.refuse")
 
     answer = api.post(f"agents/support/{place}/", {"prompt": "Help!"})
 
@@ -165,6 +169,15 @@ def test_only_who_may_use_an_agent_starts_it(api_as, place):
         "none",
     )
     assert not AgentRun.objects.exists()
+
+
+@pytest.mark.parametrize(("place", "begun"), [("run", "here"), ("runs", "elsewhere")])
+def test_what_somebody_waits_for_begins_in_this_process(api, settings, monkeypatch, place, begun):
+    settings.MCP_CLIENT_REQUEST_TIMEOUT = 0.1
+    settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.take"
+    monkeypatch.setitem(run_submission._BACKENDS, "thread", "tests.runs.backend.refuse")
+    answer = api.post(f"agents/support/{place}/", {"prompt": "Help!"})
+    assert answer.status_code == (429 if begun == "here" else 202)
 
 
 # Waiting
