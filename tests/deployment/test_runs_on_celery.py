@@ -185,10 +185,12 @@ def test_the_run_of_a_pool_process_that_is_killed_goes_on_by_itself(office: Offi
     assert "unknown" in text
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_a_run_is_cancelled_from_another_process(pool: str, office: Office):
+@pytest.mark.parametrize(
+    "flags", [("--pool=prefork", "--concurrency=1"), ("--pool=threads", "--concurrency=8")], ids=" ".join
+)
+def test_a_run_is_cancelled_from_another_process(flags: tuple[str, ...], office: Office):
     never = office.directory / "never"
-    with office.worker(f"--pool={pool}", "--concurrency=1"):
+    with office.worker(*flags):
         [run] = office.ask({"start": [office.order("run", never)]})
         eventually(lambda: office.written == ["run 1"])
         assert office.ask({"cancel": run}) == "running"

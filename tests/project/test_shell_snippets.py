@@ -24,7 +24,10 @@ from mcp_client_app.testing import fake_server, serve_asgi
 from tests.deployment.sites import KINDS
 from tests.project.test_docs import FENCE, PAGES, ROOT, snippets
 
-CELERY = (ROOT / "tests" / "deployment" / "test_celery.py").read_text(encoding="utf-8")
+CELERY = "".join(
+    (ROOT / "tests" / "deployment" / f"{name}.py").read_text(encoding="utf-8")
+    for name in ("test_celery", "test_runs_on_celery")
+)
 POOLS = re.findall(r'"(prefork|threads)": \d', CELERY)
 SECONDS = 120
 """Limit of one command: never reached unless something hangs."""
@@ -58,9 +61,16 @@ server.run("stdio")
 
 def commands(text: str) -> list[str]:
     """Split a snippet into commands, without comments."""
-    joined = text.replace("\\\n", " ")
-    lines = (" ".join(shlex.split(line, comments=True, posix=False)) for line in joined.splitlines())
-    return [line for line in lines if line]
+    found, begun = [], ""
+    for line in text.replace("\\\n", " ").splitlines():
+        begun = f"{begun} {line}"
+        try:
+            words = shlex.split(begun, comments=True, posix=False)
+        except ValueError:
+            continue  # a quotation goes on in the next line
+        found.append(" ".join(words))
+        begun = ""
+    return [command for command in found if command]
 
 
 SHELL = [(snippet.page, command) for snippet in snippets("sh") for command in commands(snippet.text)]
@@ -105,11 +115,17 @@ def test_servers_and_workers_are_started_with_the_flags_that_are_tested():
     tested = {
         "gunicorn": KINDS["gunicorn"].command,
         "uvicorn": KINDS["uvicorn-2"].command,
-        "celery": ("--app", *re.findall(r"--[a-z-]+=\w+", CELERY), *(f"--pool={pool}" for pool in POOLS)),
+        "celery": (
+            *("--app", "--queues=mcp_client"),  # tests have queues of their own
+            *re.findall(r"--[a-z-]+=\w+", CELERY),
+            *(f"--pool={pool}" for pool in POOLS),
+        ),
     }
     for program, flags in tested.items():
-        [command] = [command for _, command in SHELL if command.startswith(f"{program} ")]
-        assert {word for word in command.split() if word.startswith("--")} <= set(flags)
+        started = [command for _, command in SHELL if command.startswith(f"{program} ")]
+        assert started
+        for command in started:
+            assert {word for word in command.split() if word.startswith("--")} <= set(flags)
 
 
 class Reader:
