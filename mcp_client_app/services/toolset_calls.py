@@ -24,6 +24,7 @@ from mcp_client_app.exceptions import (
     InputRequiredError,
     InvalidArgumentsError,
     MCPClientError,
+    RequestTimeoutError,
     ToolBlockedError,
     UnknownToolError,
 )
@@ -125,6 +126,8 @@ class Attempt:
         try:
             view.selection.find(name)
         except UnknownToolError as error:
+            if self._end is not None and time.monotonic() >= self._end and view.errors:
+                raise self._too_late(name) from error
             server = _server_of(name, view)
             if server is None:
                 raise
@@ -230,6 +233,13 @@ class Attempt:
         return Step(
             lambda: self._manager.call_tool(name, arguments, **options),
             lambda: self._manager.acall_tool(name, arguments, **options),
+        )
+
+    def _too_late(self, name: object) -> RequestTimeoutError:
+        seconds = self._order.timeout or 0.0
+        return RequestTimeoutError(
+            f"The tool {name!r} was not found within {seconds:.3g} s: servers are still connecting.",
+            seconds=seconds,
         )
 
     def _patience(self) -> float:

@@ -113,8 +113,13 @@ def test_errors_are_raised_to_code_and_told_to_models(tmp_path, settings):
 
 def test_a_call_has_a_time_limit(tmp_path):
     logging_peer(tmp_path)
-    with pytest.raises(RequestTimeoutError):
-        Toolset(["peer"]).call_tool("hang", timeout=0.01)
+    stored("mute", "--scenario", "mute", connect_timeout=0)
+    toolset = Toolset(["peer", "mute"])
+    services.connect("peer")
+
+    for name in ("peer__hang", "mute__echo"):
+        with pytest.raises(RequestTimeoutError):
+            toolset.call_tool(name, timeout=0.05)
 
 
 def test_progress_is_told_in_this_thread(add_mcp_server):
