@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from django.db import connections
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -16,7 +18,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-__all__ = ["asks", "call", "says", "scripted", "tool_results"]
+__all__ = ["asks", "call", "in_thread", "says", "scripted", "tool_results"]
 
 Step = ModelResponse | Callable[[list[ModelMessage], AgentInfo], ModelResponse]
 
@@ -79,3 +81,22 @@ def asker() -> FunctionModel:
         return says(" / ".join(text for _, _, text in tool_results(messages)))
 
     return scripted(asks(call("safe__echo", "e1", text="x")), report)
+
+
+def in_thread(step: Callable[[list[ModelMessage], AgentInfo], ModelResponse]) -> Step:
+    """Return a step that may use the database: models are asked on the agents' loop."""
+
+    def run(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        found: list[ModelResponse] = []
+        thread = threading.Thread(target=lambda: found.append(work(messages, info)))
+        thread.start()
+        thread.join()
+        return found[0]
+
+    def work(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        try:
+            return step(messages, info)
+        finally:
+            connections.close_all()
+
+    return run

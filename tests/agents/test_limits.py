@@ -8,18 +8,28 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
 from mcp_client_app import services
-from mcp_client_app.agents.api import arun_agent, cancel_agent_run, run_agent, start_agent, stream_agent
+from mcp_client_app.agents.api import (
+    acancel_agent_run,
+    arun_agent,
+    astart_agent,
+    cancel_agent_run,
+    run_agent,
+    start_agent,
+    stream_agent,
+)
+from mcp_client_app.agents.executor import aexecute_run
 from mcp_client_app.agents.loop import get_agents_loop
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import AsyncContextError, BusyError
 from mcp_client_app.models import AgentConfig, AgentRun, AgentServer
 from mcp_client_app.testing import fake_server
 from tests.agents.conftest import at_rest
-from tests.agents.scripts import asks, call, says, scripted
+from tests.agents.scripts import asks, call, in_thread, says, scripted
 from tests.stored import close_connections
 
 
@@ -158,6 +168,50 @@ def test_more_background_runs_than_allowed_are_busy(waiter, arrived, release, se
     assert at_rest(first.pk).state is RunStatus.COMPLETED
     second = start_agent("waiter", "Go.")
     assert at_rest(second.pk).state is RunStatus.COMPLETED
+
+
+def test_a_run_that_goes_on_while_all_places_are_taken_has_the_next_one(
+    agent, waiter, arrived, release, settings
+):
+    agent("buyer", model="scripted:buyer", approval="always")
+    settings.MCP_CLIENT_MODELS |= {"scripted:buyer": "tests.agents.scripts.buyer"}
+    settings.MCP_CLIENT_RUN_WORKERS = 1
+    waits = run_agent("buyer", "Buy tea.")
+    busy = start_agent("waiter", "Go.")
+    assert arrived.wait(60)
+    for approval in waits.approvals:
+        services.approve(approval)
+    assert AgentRun.objects.get(pk=waits.run_id).state is RunStatus.QUEUED
+
+    release.set()
+
+    assert at_rest(busy.pk).state is RunStatus.COMPLETED
+    assert at_rest(waits.run_id).state is RunStatus.COMPLETED
+
+
+async def test_coroutines_start_and_cancel_runs_too(waiter, arrived):
+    run = await astart_agent("waiter", "Go.")
+    assert await sync_to_async(arrived.wait, thread_sensitive=False)(60)
+    assert await aexecute_run(run.pk) is False
+
+    await acancel_agent_run(run.pk)
+
+    assert (await sync_to_async(at_rest)(run.pk)).state is RunStatus.CANCELLED
+    await close_connections()
+
+
+def test_no_call_is_begun_in_a_run_that_is_being_cancelled(agent, calls, settings):
+    settings.MCP_CLIENT_RUN_LEASE = 3000  # nobody but the refused call finds out
+    agent()
+
+    def cancel(messages, info):
+        AgentRun.objects.update(cancel_requested_at=timezone.now())
+        return asks(call("shop__order", article="tea"))
+
+    result = run_agent("clerk", "Go.", model=scripted(in_thread(cancel), says("never")))
+
+    assert result.status is RunStatus.CANCELLED
+    assert calls == []
 
 
 def test_no_more_calls_at_once_than_allowed(agent, add_mcp_server):

@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from mcp.server.mcpserver import Context
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from mcp_client_app.agents.api import astream_agent, run_agent, stream_agent
-from mcp_client_app.models import AgentEvent, AgentRun
+from mcp_client_app.models import AgentEvent, AgentRun, AgentServer
+from mcp_client_app.testing import fake_server
 from tests.agents.scripts import asks, call, says, scripted
 from tests.stored import close_connections
 
@@ -106,3 +108,25 @@ def test_a_stream_ends_where_the_run_waits_for_people(agent, settings):
 
     assert [event.kind for event in events][-2:] == ["approval.required", "run.paused"]
     assert len(events[-2].data["approvals"]) == 2
+
+
+def test_progress_of_a_call_is_told_to_who_listens(agent, add_mcp_server):
+    async def dig(ctx: Context) -> str:
+        await ctx.report_progress(1, 2, "half")
+        return "dug"
+
+    row = agent()
+    AgentServer.objects.create(
+        agent=row, server=add_mcp_server("mine", fake_server("mine", tools={"dig": dig}))
+    )
+    events = list(stream_agent("clerk", "Dig.", model=scripted(asks(call("mine__dig", "d1")), says("Done."))))
+
+    (progress,) = [event for event in events if event.kind == "tool.progress"]
+    assert progress.number is None
+    assert dict(progress.data) == {
+        "id": "d1",
+        "name": "mine__dig",
+        "progress": 1,
+        "total": 2,
+        "message": "half",
+    }

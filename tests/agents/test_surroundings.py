@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import threading
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from mcp_client_app.exceptions import PermissionDeniedError, RunStateError, Unkn
 from mcp_client_app.models import AgentConfig, AgentRun, AgentServer
 from mcp_client_app.testing import fake_server
 from tests.agents.conftest import at_rest
-from tests.agents.scripts import asks, call, says, scripted, tool_results
+from tests.agents.scripts import asks, call, in_thread, says, scripted, tool_results
 from tests.servers.model_apis import Call, ModelApi, Turn
 from tests.servers.sdk_server import PNG
 from tests.stored import peer_entry
@@ -58,35 +57,13 @@ def test_tools_that_come_and_go_show_in_the_next_round(agent, calls):
         return asks(call("shop__order", article="tea"))
 
     seen: list[Any] = []
-    threaded = [_in_thread(change), use, says("Done.")]
+    threaded = [in_thread(change), use, says("Done.")]
     run_agent("clerk", "Go.", model=scripted(*threaded, seen=seen))
 
     assert "shop__order" in offered[0]
     assert "shop__order" not in offered[1]
     assert calls == [("price", "tea")]
     assert tool_results(seen[-1])[-1][1] == "failed"
-
-
-def _in_thread(step):
-    """Return a step that may use the database: models are asked on the agents' loop."""
-
-    def run(messages, info):
-        found: list[Any] = []
-        thread = threading.Thread(target=lambda: found.append(_closing(step, messages, info)))
-        thread.start()
-        thread.join()
-        return found[0]
-
-    return run
-
-
-def _closing(step, messages, info):
-    from django.db import connections
-
-    try:
-        return step(messages, info)
-    finally:
-        connections.close_all()
 
 
 def test_without_any_tools_the_model_is_asked_all_the_same(transactional_db, mcp_manager):
@@ -216,7 +193,7 @@ def test_a_run_that_another_worker_has_taken_over_is_left_to_it(agent, calls):
         return asks(call("shop__order", article="tea"))
 
     with pytest.raises(RunStateError):
-        run_agent("clerk", "Go.", model=scripted(_in_thread(lose), says("never")))
+        run_agent("clerk", "Go.", model=scripted(in_thread(lose), says("never")))
     run = AgentRun.objects.get()
 
     assert (run.state, run.lease_owner, run.text) == (RunStatus.RUNNING, "another", "")
