@@ -1,4 +1,4 @@
-"""Which test stands for which case of public problem reports: those of processes (P) and of tools (T).
+"""Which test stands for which case of public problem reports: of processes (P), tools (T), filters (D13).
 
 A case says how a server or its transport breaks in practice. The tests named here play it; each exists.
 """
@@ -133,35 +133,43 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "T05 shortened names collide": (
         "client/test_manager_tools.py::test_long_names_that_begin_alike_stay_apart_and_lead_to_their_tools",
+        "services/test_toolset.py::test_odd_and_long_names_have_public_names_that_lead_back",
     ),
     "T06 names beyond 64 characters": (
         "client/test_manager_tools.py::test_long_names_that_begin_alike_stay_apart_and_lead_to_their_tools",
+        "services/test_toolset.py::test_odd_and_long_names_have_public_names_that_lead_back",
     ),
     "T07 names that providers refuse": (
         "client/test_manager_listings.py::test_odd_names_are_called_by_their_public_names",
         "client/test_leniency.py::test_a_tool_without_a_usable_name_is_left_out",
+        "services/test_toolset.py::test_odd_and_long_names_have_public_names_that_lead_back",
     ),
     "T08 nothing is left beside the prefix": (
         "client/test_manager_tools.py::test_long_names_that_begin_alike_stay_apart_and_lead_to_their_tools",
+        "services/test_toolset.py::test_odd_and_long_names_have_public_names_that_lead_back",
     ),
     "T09 an input schema that is none": (
         "client/test_manager_listings.py::test_each_kind_of_bad_tool_leaves_the_good_one_and_is_told",
         "client/test_leniency_mutations.py::test_no_single_wrong_value_costs_more_than_itself",
         "client/test_manager_tools.py::test_what_php_writes_for_an_empty_object_is_one",
+        "services/test_toolset.py::test_odd_schemas_cost_their_own_tools_alone",
     ),
     "T11 an output schema without a type": (
         "client/test_leniency.py::test_an_unusable_output_schema_costs_the_schema_not_the_tool",
         "client/test_leniency.py::test_the_new_era_allows_output_schemas_of_any_type",
+        "services/test_toolset.py::test_odd_schemas_cost_their_own_tools_alone",
     ),
     "T12 schemas that refer to themselves": (
         "toolsets/test_arguments.py::test_recursive_schemas_are_followed",
         "toolsets/test_providers.py::test_depth_without_end_is_left_out",
         "client/test_manager_tools.py::test_schemas_come_out_as_the_server_wrote_them",
+        "services/test_toolset.py::test_odd_schemas_cost_their_own_tools_alone",
     ),
     "T13 enums of integers and null": (
         "toolsets/test_arguments.py::test_choices_of_integers_and_null_are_the_originals",
         "toolsets/test_providers.py::test_choices_that_the_type_forbids_are_not_shown_but_the_check_is_the_originals",
         "client/test_manager_tools.py::test_schemas_come_out_as_the_server_wrote_them",
+        "services/test_toolset.py::test_odd_schemas_cost_their_own_tools_alone",
     ),
     "T14 a mistake in a schema": (
         "toolsets/test_arguments.py::test_a_schema_that_is_no_use_checks_nothing_and_says_so",
@@ -180,10 +188,12 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "T19 structure without content": (
         "client/test_manager_tools.py::test_empty_results_are_successes_and_structure_alone_is_text",
+        "services/test_toolset.py::test_structured_content_alone_is_read_as_json",
     ),
     "T21 unknown blocks": (
         "client/test_manager_calls.py::test_unknown_and_malformed_blocks_become_text",
         "client/test_manager_offers.py::test_malformed_contents_are_mended_told_and_kept_raw",
+        "services/test_toolset.py::test_unknown_blocks_are_told_and_cost_nothing",
     ),
     "T22 an empty result": (
         "client/test_manager_tools.py::test_empty_results_are_successes_and_structure_alone_is_text",
@@ -207,6 +217,13 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "T29 only structured content is validated": (
         "client/test_manager_tools.py::test_only_the_structured_content_is_held_to_the_output_schema",
+    ),
+    # What is hidden cannot be called.
+    "D13 a filter that hides, and does not forbid": (
+        "services/test_toolset_policies.py::test_a_filter_holds_at_each_level_under_each_spelling",
+        "services/test_toolset_async.py::test_what_is_refused_is_refused_on_a_loop_too",
+        "toolsets/test_rules.py::test_blocked_beats_allowed_at_every_level",
+        "client/test_found_names.py::test_a_tool_that_is_blocked_now_is_not_called_any_more",
     ),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -65,6 +66,23 @@ def test_odd_schemas_cost_their_own_tools_alone():
     assert left_out
     assert all(any(name in warning for warning in shown.warnings) for name in left_out)
     assert toolset.call_tool("peer__echo", {"text": "x"}).text == "x"
+
+
+def test_odd_and_long_names_have_public_names_that_lead_back(add_mcp_server):
+    begin = "get_the_address_of_a_customer_by_the_number_of_the_order_" * 3
+    names = [f"{begin}{end}" for end in ("s", "_all")] + ["a.b/c", "naïve", "漢字", "x" * 120]
+    shop = fake_server("shop", tools={name: lambda name=name: name for name in names})
+    add_mcp_server("a-shop-with-a-name-of-forty-characters-a", shop)  # T05, T06, T07, T08
+    toolset = Toolset(["a-shop-with-a-name-of-forty-characters-a"])
+
+    chat = [tool["function"]["name"] for tool in toolset.for_openai().tools]
+    claude = [tool["name"] for tool in toolset.for_anthropic().tools]
+
+    assert chat == claude == list(toolset.selection().names)
+    assert len(set(chat)) == len(names)
+    assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", name) for name in chat)
+    assert [toolset.call_tool(name).text for name in chat] == names
+    assert [toolset.call_tool(name).text for name in names] == names
 
 
 # Calls -----------------------------------------------------------------------------------
