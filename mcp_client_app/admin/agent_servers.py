@@ -38,6 +38,8 @@ class AgentServerInline(ServerInline):
 
     model = AgentServer
     form = AgentServerForm
+    verbose_name = _("MCP server")
+    verbose_name_plural = _("MCP servers")
     extra = 0
     readonly_fields = tuple(_SHOWN_INSTEAD.values())
     fieldsets = (

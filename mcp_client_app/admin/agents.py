@@ -129,11 +129,12 @@ class AgentConfigAdmin(AgentToolsPage):
     def server_names(self, row: AgentConfig) -> str | SafeString:
         """Its servers, and how they stand."""
         board: Board = getattr(row, "board", None) or Board()
-        overviews = [(each.server.name, board.of(each.server)) for each in row.agent_servers.all()]
+        chosen = sorted((each.server for each in row.agent_servers.all()), key=lambda server: server.name)
+        overviews = [(server.name, board.of(server)) for server in chosen]
         shown = format_html_join(
             "",
             '<div><span class="mcp-state mcp-{}">{}</span> <span class="mcp-quiet">{}</span></div>',
-            sorted((overview.tone, name, overview.label) for name, overview in overviews),
+            ((overview.tone, name, overview.label) for name, overview in overviews),
         )
         return format_html("{}<div>{}</div>", shown, _("all servers")) if row.all_servers else shown or "-"
 
