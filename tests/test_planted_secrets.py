@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from mcp_client_app import services
 from mcp_client_app.exceptions import MCPClientError
-from mcp_client_app.models import ServerConfig, ServerState, ToolCall, WorkerProcess
+from mcp_client_app.models import (
+    AgentConfig,
+    AgentRun,
+    AgentServer,
+    Approval,
+    ServerConfig,
+    ServerState,
+    ToolCall,
+    WorkerProcess,
+)
 from mcp_client_app.runtime.observer import DjangoObserver
 from mcp_client_app.testing.fixtures import add_mcp_server, mcp_manager
 from tests.authorization.callers import make_clients
-from tests.authorization.requests import REMOTE, Ask, admin_asks, api_asks
+from tests.authorization.requests import AGENT, IDS, REMOTE, Ask, admin_asks, api_asks
 from tests.services.test_secrets import SECRETS, plant
 
 __all__ = ["add_mcp_server", "mcp_manager"]
@@ -26,6 +37,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HTML = {"accept": "text/html"}
 SAFE = ("GET", "POST")
 DESTRUCTIVE = ("delete", "disable", "disconnect")
+OF_NO_SERVER = ("admin:agent", "admin:approval")
+"""Pages that are the same whichever server is looked at."""
 
 
 @pytest.fixture
@@ -44,7 +57,29 @@ def servers(mcp_manager, add_mcp_server, monkeypatch, settings) -> list[ServerCo
             services.call_tool("echo", {"text": "hi"}, server=status.name)
         except MCPClientError:
             continue
+    plant_in_an_agent(ServerConfig.objects.get(name=REMOTE))
     return list(ServerConfig.objects.all())
+
+
+def plant_in_an_agent(server: ServerConfig) -> None:
+    """Store an agent, a run of it, and a question of a server that waits to be sent its answer."""
+    agent = AgentConfig.objects.create(name=AGENT)
+    fixed = {"echo": {"token": SECRETS["env"]}}
+    AgentServer.objects.create(agent=agent, server=server, fixed_arguments=fixed)
+    run = AgentRun.objects.create(pk=IDS["runs"], agent=agent, agent_name=AGENT, status="awaiting_input")
+    Approval.objects.create(
+        pk=IDS["approvals"],
+        kind="input",
+        status="answered",
+        run=run,
+        agent=agent,
+        agent_name=AGENT,
+        server_name=server.name,
+        tool="echo",
+        request_state=SECRETS["env"],
+        answers={"key": {"action": "accept", "content": {"key": SECRETS["header"]}}},
+        expires_at=timezone.now() + timedelta(days=1),
+    )
 
 
 @pytest.fixture
@@ -57,15 +92,19 @@ def clients(servers) -> dict[str, Client]:
 def pages(servers: list[ServerConfig]) -> Iterator[tuple[Ask, str]]:
     """Yield what to ask: REST for the one server the requests name, the admin for each server."""
     yield from ((ask, "api") for ask in api_asks() if ask.method in SAFE)
-    for server in servers:
+    for number, server in enumerate(servers):
         rows: dict[type, Any] = {
             ServerConfig: server,
             WorkerProcess: WorkerProcess.objects.latest("pk"),
             ServerState: ServerState.objects.filter(server=server).last() or ServerState.objects.latest("pk"),
             ToolCall: ToolCall.objects.filter(server_name=server.name).first() or ToolCall.objects.latest(),
+            AgentConfig: AgentConfig.objects.get(name=AGENT),
+            AgentRun: AgentRun.objects.get(pk=IDS["runs"]),
+            Approval: Approval.objects.get(pk=IDS["approvals"]),
         }
         for ask in admin_asks(rows):
-            if not any(word in str(ask) for word in DESTRUCTIVE):
+            is_read_before = number > 0 and ask.endpoint.startswith(OF_NO_SERVER)
+            if not is_read_before and not any(word in str(ask) for word in DESTRUCTIVE):
                 yield ask, "admin"
         for place in ("", "tools/", "logs/", "resources/", "prompts/"):
             yield Ask("api:server", "GET", f"/api/mcp/servers/{server.name}/{place}"), "api"
