@@ -169,6 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _messages(self, body: Any) -> None:
         if "anthropic-version" not in self.headers:
             raise RefusedError("anthropic-version: header is required")
+        betas = self.headers.get("anthropic-beta", "")
+        if "mid-conversation" not in betas and '"role": "system"' in json.dumps(body.get("messages")):
+            raise RefusedError("messages: role 'system' is not supported without its beta header")
         asked, turn = self._turn(body, check_messages)
         if isinstance(turn, Turn) and asked.streamed:
             self._stream(turn, model_answers.messages_events(turn, asked.turns, body["model"]))

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tests.servers.model_schemas import (
@@ -234,6 +235,8 @@ def _responses_items(body: Body, items: Sequence[Body], tools: tuple[str, ...]) 
             before = item["role"]
             if item["role"] == "user":
                 prompt, rounds, results = text, 0, {}
+        elif kind == "additional_tools":
+            tools += _additional(item, tools, place)
         else:
             demand(kind in ("reasoning", "item_reference"), f"Invalid value: {kind!r}.", f"{place}.type")
     for call in calls:
@@ -248,6 +251,17 @@ def _responses_items(body: Body, items: Sequence[Body], tools: tuple[str, ...]) 
         images=images,
         streamed=bool(body.get("stream")),
     )
+
+
+def _additional(item: Body, known: tuple[str, ...], place: str) -> tuple[str, ...]:
+    """Tools that came in the course of the conversation."""
+    demand(item.get("role") == "developer" and item.get("tools"), f"Invalid '{place}'.", place)
+    names = tuple(
+        openai_function({"strict": True, **tool}, f"{place}.tools[{number}]")
+        for number, tool in enumerate(item["tools"])
+    )
+    demand(len({*known, *names}) == len(known) + len(names), "Tool names must be unique.", place)
+    return names
 
 
 def _responses_call(item: Body, calls: list[str], place: str) -> str:
@@ -299,12 +313,34 @@ def check_messages(body: Body) -> Asked:
         anthropic_schema(tool.get("input_schema"), place)
         names.append(tool["name"])
     tools_of(body, names)
-    return _messages(body, tuple(names))
+    shown = [tool["name"] for tool in body.get("tools", ()) if not tool.get("defer_loading")]
+    demand(shown or not names, "At least one tool must have defer_loading=false.")
+    return _messages(body, (*shown, *_added(body, names)))
+
+
+def _added(body: Body, declared: Sequence[str]) -> list[str]:
+    """Tools that came in the course of the conversation: what the system says between its messages."""
+    added: list[str] = []
+    for message in body["messages"]:
+        for block in message["content"] if message.get("role") == "system" else ():
+            if block.get("type") in ("tool_addition", "tool_removal"):
+                name = block["tool"]["name"]
+                demand(name in declared, f"{block['type']} references unknown tool '{name}'")
+                added += [name] if block["type"] == "tool_addition" else []
+    return added
 
 
 def _messages(body: Body, tools: tuple[str, ...]) -> Asked:
-    messages = body["messages"]
-    demand(messages[0].get("role") == "user", 'messages: first message must use the "user" role')
+    messages = [message for message in body["messages"] if message.get("role") != "system"]
+    for before, message in pairwise(body["messages"]):
+        demand(
+            message.get("role") != "system" or before.get("role") in ("user", "system"),
+            "messages: a system message must follow a user message",
+        )
+    demand(
+        messages and messages[0] is body["messages"][0] and messages[0].get("role") == "user",
+        'messages: first message must use the "user" role',
+    )
     demand(
         messages[-1].get("role") == "user",
         "This model does not support assistant message prefill. "

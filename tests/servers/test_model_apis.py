@@ -173,7 +173,7 @@ def result_of(call: str, content: Any = "ok") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call, "content": content}
 
 
-USER = {"role": "user", "content": "go"}
+USER: Any = {"role": "user", "content": "go"}
 DEEP = {"type": "object", "properties": {"a": {"anyOf": [{"type": "array"}, {"type": "null"}]}}}
 
 OPENAI_SCHEMAS: list[tuple[Any, str]] = [
@@ -242,6 +242,10 @@ def tool_item(**more: Any) -> dict[str, Any]:
     return {"type": "function", "name": "f", "parameters": SCHEMA, "strict": False, **more}
 
 
+def added(*tools: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "additional_tools", "role": "developer", "tools": list(tools)}
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
@@ -263,6 +267,9 @@ def tool_item(**more: Any) -> dict[str, Any]:
         ({"input": [USER, call_item("a", arguments={}), output_item("a")]}, "arguments"),
         ({"input": [USER, call_item("a"), output_item("a", None)]}, "Invalid type"),
         ({"input": [USER, {"type": "other"}]}, "Invalid value: 'other'"),
+        ({"input": [USER, added(tool_item()), added(tool_item())]}, "must be unique"),
+        ({"input": [USER, added()]}, "Invalid 'input[1]'"),
+        ({"input": [USER, added(tool_item(name="a b"))]}, "does not match pattern"),
     ],
 )
 def test_responses_refuses(chat_client: openai.OpenAI, api: ModelApi, body: dict[str, Any], why: str):
@@ -287,6 +294,15 @@ IMAGE: dict[str, Any] = {
     "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"},
 }
 WORDS = {"type": "text", "text": "and"}
+
+
+BETA: dict[str, Any] = {"extra_headers": {"anthropic-beta": "mid-conversation-tool-changes-2026-07-01"}}
+
+
+def told(name: str) -> dict[str, Any]:
+    """The system tells of a tool in the course of the conversation."""
+    block = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": name}}
+    return {"role": "system", "content": [block]}
 
 
 def claude_tool(schema: Any = SCHEMA, name: str = "f") -> dict[str, Any]:
@@ -355,6 +371,13 @@ def claude_tool(schema: Any = SCHEMA, name: str = "f") -> dict[str, Any]:
             "media_type",
         ),
         ({"messages": [USER], "system": " "}, "must be non-empty"),
+        ({"messages": [USER, told("f")]}, "without its beta header"),
+        ({"messages": [told("f"), USER], "tools": [claude_tool()], **BETA}, "first message must use"),
+        ({"messages": [USER, told("f")], **BETA}, "references unknown tool 'f'"),
+        (
+            {"messages": [USER], "tools": [{**claude_tool(), "defer_loading": True}]},
+            "At least one tool must have defer_loading=false",
+        ),
     ],
 )
 def test_messages_refuses(claude: anthropic.Anthropic, api: ModelApi, body: dict[str, Any], why: str):
@@ -383,6 +406,20 @@ def test_the_reports_of_refusals_also_allow_what_is_sound(
     messages: Any = [USER, use("a"), results("a", content=[WORDS, IMAGE])]
     tools: Any = [claude_tool(schema)]
     assert claude.messages.create(model="m", max_tokens=9, messages=messages, tools=tools).content
+
+
+def test_tools_may_come_in_the_course_of_a_conversation(
+    chat_client: openai.OpenAI, claude: anthropic.Anthropic, api: ModelApi
+):
+    items: Any = [USER, added(tool_item(name="g"))]
+    tools: Any = [tool_item()]
+    assert chat_client.responses.create(model="m", input=items, tools=tools).output
+    late: Any = [claude_tool(), {**claude_tool(name="g"), "defer_loading": True}]
+    messages: Any = [USER, told("g")]
+    assert claude.messages.create(model="m", max_tokens=9, messages=messages, tools=late, **BETA).content
+    assert [asked.tools for asked in api.asked] == [("f", "g"), ("f", "g")]
+    assert claude.messages.create(model="m", max_tokens=9, messages=[USER], tools=late).content
+    assert api.asked[-1].tools == ("f",)
 
 
 # Other ways to fail --------------------------------------------------------------------
