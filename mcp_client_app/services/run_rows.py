@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from django.db import router, transaction
+from django.db import connections, router, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -33,6 +33,7 @@ __all__ = [
     "lost",
     "parsed_id",
     "rows",
+    "shallow",
     "storable",
     "write",
 ]
@@ -50,6 +51,8 @@ ENDINGS: Final[Mapping[RunStatus, str]] = {
 
 MAX_OWNER: Final = 100
 """Characters of the name of a worker."""
+MARIADB_DEEPEST: Final = 30
+"""Levels of arrays and objects; MariaDB refuses JSON that is nested deeper."""
 _LARGE: Final = ("messages", "deps", "prompt", "text")
 
 
@@ -155,4 +158,16 @@ def storable(value: Any) -> Any:
     Raises:
         TypeError: It has no JSON form.
     """
-    return json_codec.loads(json_codec.dumps(json_codec.scrub(value)))
+    plain = json_codec.loads(json_codec.dumps(json_codec.scrub(value)))
+    return shallow(plain, MARIADB_DEEPEST) if connections[database()].vendor == "mysql" else plain
+
+
+def shallow(value: Any, levels: int) -> Any:
+    """Return a JSON value of so many levels of arrays and objects at most; deeper ones become JSON text."""
+    if not isinstance(value, dict | list):
+        return value
+    if not levels:
+        return json_codec.dumps(value).decode()
+    if isinstance(value, dict):
+        return {key: shallow(item, levels - 1) for key, item in value.items()}
+    return [shallow(item, levels - 1) for item in value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import RunStateError
 from mcp_client_app.models import AgentRun, Approval, RunCall
 from mcp_client_app.services.run_leases import MAX_ATTEMPTS
+from mcp_client_app.services.run_rows import shallow
 from tests.runs.conftest import NewRun, asked, fresh, give_up, kinds, prepared
 
 FINAL = [status for status in RunStatus if status.is_final]
@@ -241,3 +243,17 @@ def test_nobody_writes_to_a_run_that_is_over_or_gone(new_run: NewRun, write: str
     AgentRun.objects.all().delete()
     with pytest.raises(RunStateError, match="The run is gone"):
         _writes(run, "a")[write]()
+
+
+def test_what_is_too_deep_for_a_database_is_kept_as_text(new_run: NewRun):
+    value: Any = {"a": [1, {"b": [2, {"c": [3]}]}]}
+
+    assert shallow(value, 7) == value
+    assert shallow(value, 4) == {"a": [1, {"b": [2, '{"c":[3]}']}]}
+    assert shallow([[]], 1) == ["[]"]
+    deep: Any = "core"
+    for _ in range(150):
+        deep = [deep]
+    run = new_run(owner="a")
+    services.checkpoint(run.pk, "a", messages=[deep])
+    assert "core" in json.dumps(fresh(run).messages)
