@@ -8,11 +8,13 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from mcp.server.mcpserver import Context
 
 from mcp_client_app import services
-from mcp_client_app.models import ServerConfig, ToolCall
+from mcp_client_app.exceptions import ConfigurationError
+from mcp_client_app.models import AgentConfig, ServerConfig, ToolCall
 from mcp_client_app.testing import fake_server
 from mcp_client_app.testing.fixtures import add_mcp_server, mcp_manager
 from tests.admin import pages
@@ -96,6 +98,63 @@ def test_no_page_of_the_admin_takes_it_for_its_own(admin_client: Client, row: Se
     silent = [address for address, page in shown.items() if PLANTED not in page]
     # Elsewhere it is not left out: it is shown as text.
     assert silent == [pages.url("history", row), pages.url("delete", row), "/admin/"]
+
+
+@pytest.fixture
+def agent(row: ServerConfig) -> AgentConfig:
+    """An agent of the server, with markup wherever something may be written."""
+    choice = {
+        "server": "evil",
+        "allowed_tools": ["*", MARKUP],
+        "fixed_arguments": {MARKUP: {MARKUP: MARKUP}, "say": {MARKUP: MARKUP}},
+        "result_limits": {MARKUP: 100},
+        "tool_approvals": {MARKUP: "deny"},
+    }
+    settings = {MARKUP: MARKUP}
+    texts = dict.fromkeys(("label", "description", "instructions"), MARKUP)
+    found = services.add_agent(
+        "support", servers=[choice], blocked_tools=[MARKUP], model_settings=settings, **texts
+    )
+    ServerConfig.objects.create(name="dead", command=MARKUP)
+    services.update_agent("support", servers=["evil", "dead"])
+    with pytest.raises(ConfigurationError):
+        services.connect("dead")
+    return found
+
+
+def test_no_page_of_agents_takes_it_for_its_own(admin_client: Client, agent: AgentConfig, viewer: Client):
+    place = "/admin/mcp_client_app/agentconfig/"
+    addresses = [place, *(f"{place}{agent.pk}/{page}/" for page in ("change", "tools", "delete"))]
+    shown = {address: pages.text(admin_client.get(address)) for address in addresses}
+    shown["viewer"] = pages.text(viewer.get(f"{place}{agent.pk}/change/"))
+    fixed = {f"agent_servers-0-fixed_arguments-{part}": [MARKUP] for part in ("tool", "name", "value")}
+    wrong = {
+        **dict.fromkeys(("name", "label", "model", "base_url", "model_settings", "allowed_tools"), MARKUP),
+        **dict.fromkeys(("agent_servers-0-result_limits", "agent_servers-0-tool_approvals"), MARKUP),
+        **fixed,
+        "agent_servers-0-fixed_arguments-action": ["text"],
+        "agent_servers-0-fixed_arguments-again": [""],
+        "agent_servers-TOTAL_FORMS": "1",
+        "agent_servers-INITIAL_FORMS": "0",
+    }
+    shown["add"] = pages.text(admin_client.post(f"{place}add/", wrong))
+    for address in ("agents", "agents/support", f"agents/{MARKUP}"):
+        answer = admin_client.get(f"/api/mcp/{address}/", headers={"accept": "text/html"})
+        shown[address] = answer.content.decode()
+
+    assert {address: found for address, page in shown.items() if (found := planted_in(page))} == {}
+    # Who deletes sees the name; elsewhere it is not left out: it is shown as text.
+    assert [address for address, page in shown.items() if PLANTED not in page] == [addresses[-1]]
+
+
+@pytest.fixture
+def viewer() -> Client:
+    """Somebody who may look at agents."""
+    user = User.objects.create_user("viewer", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_agentconfig"))
+    client = Client()
+    client.force_login(user)
+    return client
 
 
 def test_no_page_of_the_rest_api_takes_it_for_its_own(admin_client: Client, row: ServerConfig):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
@@ -30,7 +30,7 @@ def test_an_agent_is_configured_and_looked_at(open_page: OpenPage):
 def add_servers(page: Page) -> None:
     page.goto(AGENTS)
     token = next(each["value"] for each in page.context.cookies() if each.get("name") == "csrftoken")
-    files = {"command": "python", "args": [FILE_SERVER, DIRECTORY]}
+    files: dict[str, Any] = {"command": "python", "args": [FILE_SERVER, DIRECTORY]}
     for name, fields in {"files": files, "gone": {"command": "no-such-program"}}.items():
         answer = page.request.post(
             "/api/mcp/servers/",
