@@ -47,6 +47,8 @@ class CallRecord:
     agent: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     correlation_id: str = field(default_factory=new_correlation_id)
+    recorded_as: Callable[[str], str] = field(default=str, repr=False)
+    """Gives the name under which a server is written down that errors call otherwise."""
     conceal: Callable[[Any], Any] = field(default=lambda value: value, repr=False)
     """Masks what is secret in the payloads beyond what the settings and the server's own secrets say."""
     started_at: datetime = field(default_factory=timezone.now)

@@ -87,4 +87,4 @@ def _finish(record: CallRecord, result: Any) -> None:
 
 def _name_server(record: CallRecord, error: BaseException) -> None:
     if isinstance(error, MCPClientError) and error.server:
-        record.server = error.server
+        record.server = record.recorded_as(error.server)

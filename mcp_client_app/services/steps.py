@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 
-__all__ = ["Step", "Steps", "adrive", "drive", "in_thread"]
+__all__ = ["Step", "Steps", "adrive", "at_once", "drive", "in_thread"]
 
 T = TypeVar("T")
 
@@ -27,6 +27,15 @@ Steps = Generator[Step, Any, T]
 def in_thread(function: Callable[[], T]) -> Step:
     """Return the step of calling what uses the database: for coroutines, in the thread kept for that."""
     return Step(function, sync_to_async(function))
+
+
+def at_once(function: Callable[[], T]) -> Step:
+    """Return the step of calling what neither blocks nor uses the database."""
+
+    async def later() -> T:
+        return function()
+
+    return Step(function, later)
 
 
 def drive(steps: Steps[T]) -> T:

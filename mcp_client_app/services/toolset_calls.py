@@ -99,17 +99,22 @@ class Attempt:
         self.record: CallRecord = new_record(
             "tool", str(order.name), None, toolset.user, toolset.name, None, order.correlation_id
         )
+        # What the toolset calls its own may be the name of a stored server as well.
+        self.record.recorded_as = lambda name: toolset.servers.target(name)[0]
+        self.record.server = self.record.recorded_as(self.record.server)
 
     # Before anything is sent -----------------------------------------------------------
 
     def steps(self) -> Steps[ToolResult]:
         """Make the call; whatever becomes of it, ``finished`` or ``failed`` has to be told."""
-        spec = yield in_thread(self._toolset.admitted)
+        spec = yield self._toolset.admitting()
         view = yield from self._found(spec)
         call = self._prepared(view, self._order.arguments)
-        self._check_policy(view, call.tool)
-        self._call = yield in_thread(partial(self._begin, view, call))
-        result: ToolResult = yield self._send(self._call)
+        asks = self._asks(view, call.tool)
+        if asks or self._order.approval is not None or self._order.journal is not None:
+            call = yield in_thread(partial(self._begin, view, call, asks=asks))
+        self._call, self._begun = call, True
+        result: ToolResult = yield self._send(call)
         return result
 
     def _found(self, spec: AgentSpec) -> Steps[View]:
@@ -155,27 +160,35 @@ class Attempt:
         self._filters, self._store = output_filters_for(tool, *levels), result_store()
         return call
 
-    def _check_policy(self, view: View, tool: ToolInfo) -> None:
-        if policy_for(tool, view.spec) is ApprovalPolicy.DENY:
+    def _asks(self, view: View, tool: ToolInfo) -> bool:
+        """Say whether a person has to be asked.
+
+        Raises:
+            ToolBlockedError: It is no use asking.
+        """
+        policy = policy_for(tool, view.spec)
+        if policy is ApprovalPolicy.DENY:
             raise ToolBlockedError(
                 f"Calls of {tool.name!r} of {tool.server!r} are refused by the agent's approval policy.",
                 server=tool.server,
                 tool=tool.name,
             )
+        return self._order.approval is None and needs_approval(
+            tool, policy, trusted=self._trusts(tool.server)
+        )
 
-    def _begin(self, view: View, call: PreparedCall) -> PreparedCall:
+    def _begin(self, view: View, call: PreparedCall, *, asks: bool) -> PreparedCall:
         """Use the approval, or ask for one, and write into the journal; with the database."""
-        order, trusted = self._order, self._trusts(call.tool.server)
-        if order.approval is None and needs_approval(
-            call.tool, policy_for(call.tool, view.spec), trusted=trusted
-        ):
+        order = self._order
+        if asks:
             raise self._approval_required(view, call)
         with transaction.atomic(using=router.db_for_write(Approval)):
             if order.approval is not None:
                 call = self._approved(view, call)
             if order.journal is not None:
+                trusted = self._trusts(call.tool.server)
                 order.journal.begin(call, is_safe=is_harmless(call.tool, trusted=trusted))
-        self._call, self._begun = call, True
+                self._call, self._begun = call, True
         return call
 
     def _approval_required(self, view: View, call: PreparedCall) -> ApprovalRequiredError:

@@ -9,7 +9,7 @@ from mcp_client_app.datatypes import AgentSpec
 from mcp_client_app.exceptions import NotConnectedError
 from mcp_client_app.services.following_agents import FollowedAgent
 from mcp_client_app.services.permissions import CALL, RUN_AGENT, require
-from mcp_client_app.services.steps import Step, Steps
+from mcp_client_app.services.steps import Step, Steps, at_once, in_thread
 from mcp_client_app.services.toolset_servers import ToolsetServers, let_go
 from mcp_client_app.services.toolset_view import ToolsetView, View
 
@@ -64,6 +64,12 @@ class ToolsetCore:
         if self.is_closed:
             raise NotConnectedError("The toolset has been disconnected; connect it first.")
         return self.spec
+
+    def admitting(self) -> Step:
+        """Return the step of ``admitted``; coroutines leave their thread only if the database is asked."""
+        if self.user is None and (self._agent is None or not self._agent.is_due):
+            return at_once(self.admitted)
+        return in_thread(self.admitted)
 
     def look(
         self, manager: MCPClientManager, spec: AgentSpec, *, wait: float | None = PATIENCE

@@ -112,7 +112,7 @@ class ToolsetLifecycle(ToolsetCore):
     def _connecting(self, wait: float | None) -> Steps[list[ServerStatus]]:
         was_closed, self.is_closed = self.is_closed, False
         try:
-            spec = yield in_thread(self.admitted)
+            spec = yield self.admitting()
         except BaseException:
             self.is_closed = was_closed
             raise

@@ -8,7 +8,7 @@ from typing import Literal
 from mcp_client_app.client.loop import forbid_running_loop
 from mcp_client_app.datatypes import ToolInfo
 from mcp_client_app.runtime import get_mcp_manager
-from mcp_client_app.services.steps import Steps, adrive, drive, in_thread
+from mcp_client_app.services.steps import Steps, adrive, drive
 from mcp_client_app.services.toolset_core import PATIENCE, ToolsetCore
 from mcp_client_app.toolsets import ProviderTools, ToolSelection
 
@@ -73,7 +73,7 @@ class ToolsetLists(ToolsetCore):
         return (await self.aselection()).for_mcp()
 
     def _looking(self, wait: float) -> Steps[ToolSelection]:
-        spec = yield in_thread(self.admitted)
+        spec = yield self.admitting()
         view = yield from self.look(get_mcp_manager(), spec, wait=wait)
         return view.selection
 

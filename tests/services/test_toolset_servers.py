@@ -80,6 +80,26 @@ def test_toolsets_may_call_their_servers_alike_and_as_stored_ones():
         assert '"WHO"' not in services.call_tool("files__env").text
 
 
+def test_the_audit_takes_no_own_server_for_a_stored_one_of_its_name():
+    stored("files")
+    with Toolset([own()], blocked_tools=["write"]) as toolset:
+        (internal,) = toolset.servers.own()
+        for name, arguments in (("files__echo", {"text": "x"}), ("files__echo", {}), ("files__write", {})):
+            toolset.answer(name, arguments)
+        toolset.answer("files__fail", {"message": "x"})
+        toolset.answer("files__nope")
+
+    rows = ToolCall.objects.order_by("pk")
+    assert [row.code for row in rows] == [
+        "ok",
+        "invalid_arguments",
+        "tool_blocked",
+        "tool_failed",
+        "unknown_tool",
+    ]
+    assert {(row.server, row.server_name) for row in rows} == {(None, internal)}
+
+
 def test_an_own_server_stands_before_a_stored_one_of_its_name():
     stored("files")
     stored("other")
@@ -151,7 +171,7 @@ def test_servers_come_and_go_while_the_toolset_is_used():
         toolset.remove_server("files")
         toolset.remove_server("nothing")
         assert not is_running(pid)
-        assert toolset.server_names == ("peer",)  # type: ignore[comparison-overlap]  # it has changed
+        assert [status.name for status in toolset.status()] == ["peer"]
         with pytest.raises(UnknownToolError):
             toolset.call_tool("files__pid")
 

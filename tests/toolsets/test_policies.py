@@ -71,7 +71,7 @@ def test_only_trusted_annotations_spare_an_approval(read_only: bool | None, trus
     ("annotations", "harmless"),
     [({}, False), ({"read_only": True}, True), ({"idempotent": True}, True), ({"destructive": False}, False)],
 )
-def test_only_trusted_annotations_make_a_repetition_harmless(annotations: dict[str, bool], harmless: bool):
+def test_only_trusted_annotations_make_a_repetition_harmless(annotations: dict[str, Any], harmless: bool):
     tool = ToolInfo(server="a", name="b", annotations=ToolAnnotations(**annotations))
 
     assert is_harmless(tool, trusted=True) is harmless
