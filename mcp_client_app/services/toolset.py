@@ -259,7 +259,8 @@ class Toolset(ToolsetLists, ToolsetLifecycle):
             if told is error:
                 raise
             raise told from told.__cause__
-        return await asyncio.shield(sync_to_async(attempt.finished)(result))
+        # Shielded for the same reason.
+        return await asyncio.shield(attempt.finishing(result).later())
 
 
 def get_toolset(agent: str, user: Any = None) -> Toolset:

@@ -37,7 +37,7 @@ from mcp_client_app.services.fixed_secrets import FixedSecrets
 from mcp_client_app.services.output_filters import code_filter, stored_filter
 from mcp_client_app.services.recording import new_record
 from mcp_client_app.services.result_store import result_store
-from mcp_client_app.services.steps import Step, Steps, in_thread
+from mcp_client_app.services.steps import Step, Steps, at_once, in_thread
 from mcp_client_app.services.toolset_core import PATIENCE, ToolsetCore
 from mcp_client_app.services.toolset_results import ToolsetResult
 from mcp_client_app.services.toolset_view import View, called
@@ -262,6 +262,11 @@ class Attempt:
         return max(0.001, end - time.monotonic())  # 0 would be no limit
 
     # Afterwards ------------------------------------------------------------------------
+
+    def finishing(self, result: ToolResult) -> Step:
+        """Return the step of ``finished``; coroutines leave their thread only if that may block."""
+        is_plain = self._order.journal is None and self._store is None and not self._filters
+        return (at_once if is_plain else in_thread)(partial(self.finished, result))
 
     def finished(self, result: ToolResult) -> ToolsetResult:
         """Make the result fit for a model, and tell the journal; with the database."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from mcp_client_app.datatypes import ToolInfo
@@ -86,6 +86,7 @@ class ToolSelection:
         self._blocked = ToolNames(
             tool for tool in every if rules.rules_for(tool.server) is not None and not rules.allows(tool)
         )
+        self._lists: dict[str, ProviderTools] = {}
         self._selected = {tool.public_name: SelectedTool(tool, rules.fixed_for(tool)) for tool in self._names}
         self.warnings: tuple[str, ...] = (*self._names.problems, *self._unknown_fixed())
         """What an operator should look at."""
@@ -157,15 +158,22 @@ class ToolSelection:
 
     def for_openai(self, *, api: Literal["chat", "responses"] = "chat") -> ProviderTools:
         """Return the tools for OpenAI, or for servers that speak as it does."""
-        return providers.for_openai(self, api=api)
+        return self._listed(f"openai {api}", partial(providers.for_openai, self, api=api))
 
     def for_anthropic(self) -> ProviderTools:
         """Return the tools for Anthropic."""
-        return providers.for_anthropic(self)
+        return self._listed("anthropic", partial(providers.for_anthropic, self))
 
     def for_mcp(self) -> ProviderTools:
         """Return the tools in MCP's own form."""
-        return providers.for_mcp(self)
+        return self._listed("mcp", partial(providers.for_mcp, self))
+
+    def _listed(self, form: str, make: Callable[[], ProviderTools]) -> ProviderTools:
+        """Return a list that was made once; its entries are the caller's to add to, their schemas are not."""
+        made = self._lists.get(form)
+        if made is None:
+            made = self._lists[form] = make()
+        return ProviderTools([_own_entry(tool) for tool in made.tools], made.warnings)
 
     def _refuse_blocked(self, said: object) -> None:
         """Say that a tool is blocked, if that is why it is unknown."""
@@ -187,6 +195,13 @@ class ToolSelection:
                 for name in selected.fixed:
                     if name not in known:
                         yield f"The tool {selected.name!r} has no argument {name!r}, which is fixed for it."
+
+
+def _own_entry(tool: Mapping[str, Any]) -> dict[str, Any]:
+    entry = dict(tool)
+    if isinstance(entry.get("function"), dict):
+        entry["function"] = dict(entry["function"])
+    return entry
 
 
 def _reasons(unavailable: Sequence[str] | Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -113,3 +114,24 @@ def test_a_selection_keeps_its_tools_when_others_are_missing():
     assert (second.unavailable, second.reasons["more"]) == (("web", "more"), "down")
     assert next(iter(second)) is next(iter(first))
     assert ToolSelection(tools, rules_of(spec(), {}), ["web"]).reasons == {}
+
+
+def test_lists_for_providers_are_made_once_and_may_be_added_to():
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    selection = ToolSelection(
+        [ToolInfo(server="files", name="get", input_schema=schema)], rules_of(spec(), {})
+    )
+
+    for make in (
+        selection.for_openai,
+        lambda: selection.for_openai(api="responses"),
+        selection.for_anthropic,
+        selection.for_mcp,
+    ):
+        first = make()
+        pristine = copy.deepcopy(first.tools)
+        first.tools[0]["cache_control"] = {"type": "ephemeral"}
+        first.tools[0].get("function", {})["strict"] = True
+        first.tools.append({})
+        assert make().tools == pristine
+        assert make().warnings is first.warnings
