@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
+from django.db import transaction
 
 from mcp_client_app.agents.executor import drive_here
 from mcp_client_app.agents.handles import cancel_here
@@ -19,12 +20,13 @@ from mcp_client_app.agents.requirements import load
 from mcp_client_app.agents.result import AgentResult
 from mcp_client_app.agents.streams import RunEvent, aread, read
 from mcp_client_app.client.loop import forbid_running_loop
-from mcp_client_app.exceptions import ConfigurationError, MCPClientError
+from mcp_client_app.exceptions import ConfigurationError, MCPClientError, RunStateError
 from mcp_client_app.models import AgentRun
 from mcp_client_app.services import run_submission, runs
 from mcp_client_app.services.agents import agent_spec
 from mcp_client_app.services.approvals import approval_state
 from mcp_client_app.services.run_feed import feed
+from mcp_client_app.services.run_rows import database
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -71,10 +73,10 @@ def run_agent(
         PermissionDeniedError: The user may not use agents.
         ConfigurationError: The agent has no model, or pydantic-ai is not installed.
         InvalidHistoryError: The history is none.
-        RunStateError: The history ends where people have to decide something.
+        RunStateError: The history ends where people have to decide something, or a transaction is open.
     """
     forbid_running_loop("run_agent")
-    run = new_run(
+    run = _committed_run(
         name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
     )
     loop = get_agents_loop()
@@ -93,7 +95,7 @@ async def arun_agent(
     correlation_id: str | None = None,
 ) -> AgentResult:
     """Async twin of ``run_agent``; cancelling it cancels the run."""
-    run = await sync_to_async(new_run)(
+    run = await sync_to_async(_committed_run)(
         name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
     )
     loop = get_agents_loop()
@@ -117,7 +119,7 @@ def stream_agent(
     ``run.failed``, ``run.cancelled`` or ``run.paused``.
     """
     forbid_running_loop("stream_agent")
-    run = new_run(
+    run = _committed_run(
         name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
     )
     return _told(run, model)
@@ -147,7 +149,7 @@ async def astream_agent(
     correlation_id: str | None = None,
 ) -> AsyncGenerator[RunEvent, None]:
     """Async twin of ``stream_agent``."""
-    run = await sync_to_async(new_run)(
+    run = await sync_to_async(_committed_run)(
         name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
     )
     with feed.watch(run.pk) as watch:
@@ -202,6 +204,7 @@ async def astart_agent(
 
 def cancel_agent_run(run_id: object, *, user: Any = None) -> AgentRun:
     """End a run, wherever it is executed; see ``services.cancel_run``. In this process that takes no time."""
+    forbid_running_loop("cancel_agent_run")
     run = runs.cancel_run(run_id, user=user)
     cancel_here(str(run.pk))
     return run
@@ -233,6 +236,20 @@ def new_run(
     return runs.create_run(
         spec.name, prompt, user=user, history=known, deps=deps, correlation_id=correlation_id
     )
+
+
+def _committed_run(name: str, prompt: str, **options: Any) -> AgentRun:
+    """Store a run that is executed now, on connections of other threads.
+
+    Raises:
+        RunStateError: They could not see it.
+    """
+    if transaction.get_connection(using=database()).in_atomic_block:
+        raise RunStateError(
+            "An agent sees what is committed, and a transaction is open here: run it outside of "
+            "transaction.atomic() (tests: TransactionTestCase), or start it in the background."
+        )
+    return new_run(name, prompt, **options)
 
 
 def _drive_live(run: AgentRun, model: Model | None) -> None:

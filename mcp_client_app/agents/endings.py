@@ -6,11 +6,13 @@ What providers say is not quoted: some repeat the key, or what was sent.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 
 from pydantic_ai.exceptions import (
     ContentFilterError,
     ModelAPIError,
+    ModelContextWindowExceededError,
     ModelHTTPError,
     OutputTokenLimitExceeded,
     RunCancelled,
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 __all__ = ["Ending", "RoundsUsedUpError", "ending_of"]
 
+_CODE = re.compile(r"[a-z][a-z_]{1,49}\Z")
+"""A word for machines: nothing else of an answer is repeated."""
 _HINTS = {
     400: "it refused the request",
     401: "check the API key",
@@ -74,11 +78,10 @@ def ending_of(error: Exception, spec: AgentSpec, seconds: float) -> Ending:
 def _failure(error: Exception, model: str) -> tuple[str, str]:
     code = ModelError.code
     if isinstance(error, ModelHTTPError):
-        hint = _HINTS.get(
-            error.status_code, "it has a problem of its own" if error.status_code >= 500 else ""
+        return (
+            code,
+            f"The provider of the model {model!r} answered with HTTP {error.status_code}{_why(error)}.",
         )
-        why = f": {hint}." if hint else "."
-        return code, f"The provider of the model {model!r} answered with HTTP {error.status_code}{why}"
     if isinstance(error, ModelAPIError):
         return code, f"The provider of the model {model!r} could not be reached, or did not answer."
     if isinstance(error, OutputTokenLimitExceeded):
@@ -91,3 +94,14 @@ def _failure(error: Exception, model: str) -> tuple[str, str]:
         return "configuration", f"The agent cannot be run like this: {str(error)[:300]}"
     logger.error("An unexpected error ended a run of the model %r.", model, exc_info=error)
     return "error", f"An unexpected error ended the run ({type(error).__name__})."
+
+
+def _why(error: ModelHTTPError) -> str:
+    """Return what may be told of a refusal: its code, if it looks like one, and what to do."""
+    told = next((each for each in (error.provider_error_code, error.provider_error_type) if each), None)
+    named = f" ({told})" if told and _CODE.match(told) else ""
+    if isinstance(error, ModelContextWindowExceededError):
+        hint = _HINTS[413]
+    else:
+        hint = _HINTS.get(error.status_code) or ("it is in trouble" if error.status_code >= 500 else "")
+    return f"{named}: {hint}" if hint else named

@@ -74,7 +74,7 @@ def submit_run(run_id: str) -> None:
     try:
         _begin(run_id)
     except BaseException:
-        _places.next()
+        _follow()
         raise
 
 
@@ -111,10 +111,10 @@ def _begin(run_id: str) -> None:
     loop.spawn(lambda: drive_here(run_id, loop), lambda: _follow(loop))
 
 
-def _follow(loop: AgentsLoop) -> None:
-    """Begin the next run in the place of one that is over."""
+def _follow(loop: AgentsLoop | None = None) -> None:
+    """Begin the next run in the place of one that is over, or could not be begun; none if the loop ends."""
     while (run_id := _places.next()) is not None:
-        if loop.is_closing:
+        if loop is not None and loop.is_closing:
             continue
         try:
             _begin(run_id)

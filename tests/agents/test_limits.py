@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import transaction
 from django.utils import timezone
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
@@ -25,7 +26,7 @@ from mcp_client_app.agents.api import (
 from mcp_client_app.agents.executor import aexecute_run
 from mcp_client_app.agents.loop import get_agents_loop
 from mcp_client_app.datatypes import RunStatus
-from mcp_client_app.exceptions import AsyncContextError, BusyError
+from mcp_client_app.exceptions import AsyncContextError, BusyError, RunStateError
 from mcp_client_app.models import AgentConfig, AgentRun, AgentServer
 from mcp_client_app.testing import fake_server
 from tests.agents.conftest import at_rest
@@ -246,3 +247,25 @@ def test_everything_ends_with_the_loop(waiter, arrived):
 
     assert not loop.is_alive
     assert not [t.name for t in threading.enumerate() if t.name.startswith("mcp-client-agents")]
+
+
+def test_an_open_transaction_is_told_and_not_waited_for(agent, settings):
+    agent()
+    settings.MCP_CLIENT_MODELS = {"scripted:test": f"{__name__}.waiting"}
+    with transaction.atomic():
+        with pytest.raises(RunStateError) as caught:
+            run_agent("clerk", "Go.")
+        with pytest.raises(RunStateError):
+            stream_agent("clerk", "Go.")
+    assert "transaction" in str(caught.value)
+    assert not AgentRun.objects.exists()
+
+
+def test_a_background_run_waits_for_the_commit(agent, settings, calls):
+    agent("buyer", model="scripted:buyer")
+    settings.MCP_CLIENT_MODELS = {"scripted:buyer": "tests.agents.scripts.buyer"}
+    with transaction.atomic():
+        run = start_agent("buyer", "Buy tea.")
+        assert calls == []
+
+    assert at_rest(run.pk).state is RunStatus.COMPLETED

@@ -12,6 +12,7 @@ from mcp_client_app.agents.executor import execute_run
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import ApprovalError, RunStateError
 from mcp_client_app.models import AgentConfig, AgentEvent, AgentRun, AgentServer
+from mcp_client_app.signals import approval_requested
 from tests.agents.conftest import at_rest
 from tests.stored import peer_entry
 
@@ -117,6 +118,23 @@ def test_a_new_prompt_does_not_drop_what_waits(buyer, calls):
         run_agent("buyer", "Never mind.", history=result.messages)
     assert "wait for people" in str(caught.value)
     assert AgentRun.objects.count() == 1
+
+
+def test_people_who_are_faster_than_the_run_are_heard(buyer, calls):
+    """The decision is there before the run has begun to wait for it."""
+
+    def decide(approval, **kwargs):
+        services.approve(approval.pk)
+
+    approval_requested.connect(decide)
+    try:
+        result = run_agent("buyer", "Buy tea.")
+    finally:
+        approval_requested.disconnect(decide)
+    run = at_rest(result.run_id)
+
+    assert run.state is RunStatus.COMPLETED
+    assert calls == [("price", "tea"), ("order", ("tea", 2))]
 
 
 @pytest.fixture
