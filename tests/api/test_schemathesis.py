@@ -7,12 +7,15 @@ server fares.
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import schemathesis
 from django.contrib.auth.models import Permission, User
 from django.core.wsgi import get_wsgi_application
+from django.utils import timezone
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
@@ -21,7 +24,9 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
 from mcp_client_app import services
-from mcp_client_app.models import ServerConfig
+from mcp_client_app.agents.loop import close_agents_loop
+from mcp_client_app.datatypes import RunStatus
+from mcp_client_app.models import AgentConfig, AgentRun, AgentServer, Approval, ServerConfig
 from tests.stored import stored
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -29,6 +34,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 EXAMPLES = 25
 """Requests for each operation and kind."""
 NAMES = st.sampled_from(["peer", "PEER", "remote", "dead", "none", "a%2Fb", "\u00e9"])
+AGENTS = st.sampled_from(["clerk", "CLERK", "watched", "none", "a%2Fb"])
+RUN = "00000000-0000-4000-8000-000000000001"
+APPROVAL = "00000000-0000-4000-8000-000000000002"
+IDS = st.sampled_from([RUN, APPROVAL, RUN[:-1] + "9", "none"])
 TOOLS = st.sampled_from(["peer__echo", "echo", "peer__add", "peer__fail", "peer__none", "x__y"])
 CHECKS: list[CheckFunction] = [
     checks.status_code_conformance,
@@ -45,15 +54,44 @@ def make_site() -> str:
     """
     user = User.objects.create_user("tester", password="secret")
     ours = Permission.objects.filter(content_type__app_label="mcp_client_app")
-    user.user_permissions.set(ours.exclude(codename__in=["run_code_serverconfig", "delete_serverconfig"]))
-    stored("peer")
+    withheld = ["run_code_serverconfig", "delete_serverconfig", "delete_agentconfig"]
+    user.user_permissions.set(ours.exclude(codename__in=withheld))
+    peer = stored("peer")
+    store_agents(peer, user)
     stored("dead", command="/no/such/program")
     ServerConfig.objects.create(name="remote", transport="streamable_http", url="http://127.0.0.1:9/mcp")
     services.connect("peer")
     return "Basic " + base64.b64encode(b"tester:secret").decode()
 
 
-@pytest.mark.usefixtures("_site")
+def store_agents(server: ServerConfig, user: User) -> None:
+    """Store two agents, one of which asks before each call, and a run that waits for people."""
+    for name, approval in (("clerk", "never"), ("watched", "always")):
+        agent = AgentConfig.objects.create(name=name, approval=approval, model="scripted:teller")
+        AgentServer.objects.create(agent=agent, server=server)
+    run = AgentRun.objects.create(
+        pk=RUN, agent=agent, agent_name="watched", user=user, status=RunStatus.AWAITING_INPUT.value
+    )
+    Approval.objects.create(
+        pk=APPROVAL,
+        run=run,
+        kind=Approval.Kind.INPUT,
+        agent_name="watched",
+        server_name="peer",
+        tool="echo",
+        fingerprint="-",
+        requests={"key": {"method": "elicitation/create", "params": {"requestedSchema": {"type": "object"}}}},
+        expires_at=timezone.now() + timedelta(days=1),
+    )
+
+
+@pytest.fixture
+def _loop_closed() -> Iterator[None]:
+    yield
+    close_agents_loop()
+
+
+@pytest.mark.usefixtures("_site", "_loop_closed")
 def test_made_up_requests_find_no_mistake(settings_of_site):
     authorization = make_site()
     document = schemathesis.openapi.from_wsgi(
@@ -89,13 +127,15 @@ def test_made_up_requests_find_no_mistake(settings_of_site):
 
 def aim(case: Case[Any], data: st.DataObject) -> None:
     """Have most requests mean something that exists: made-up names would all end with 404."""
-    if "name" in (case.path_parameters or {}) and data.draw(st.integers(0, 9)):
-        case.path_parameters["name"] = data.draw(NAMES)
+    for name in case.path_parameters or {}:
+        if data.draw(st.integers(0, 9)):
+            names = AGENTS if case.operation.path.startswith("/api/mcp/agents/") else NAMES
+            case.path_parameters[name] = data.draw(IDS if name == "id" else names)
     body: Any = case.body
     if isinstance(body, dict) and data.draw(st.integers(0, 9)):
         if "server" in body:
             body["server"] = data.draw(NAMES)
-        if case.operation.path.endswith("tools/call/"):
+        if case.operation.path.endswith("/call/"):
             body["name"] = data.draw(TOOLS)
             body.pop("server", None)
 
@@ -106,3 +146,4 @@ def settings_of_site(settings: Any) -> None:
     settings.MCP_CLIENT_REQUEST_TIMEOUT = 1.0
     settings.MCP_CLIENT_ALLOWED_HOSTS = ["127.0.0.1"]
     settings.MCP_CLIENT_AUDIT_PAYLOADS = True
+    settings.MCP_CLIENT_MODELS = {"scripted:teller": "tests.api.models.teller"}
