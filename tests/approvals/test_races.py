@@ -17,6 +17,8 @@ from mcp_client_app import services
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import ApprovalError, MCPClientError
 from mcp_client_app.models import Approval
+from mcp_client_app.models.approvals import ApprovalQuerySet
+from mcp_client_app.services import approval_decisions, approvals
 from tests.approvals import cases
 from tests.approvals.cases import GIVEN, ask, ask_input, overdue, run_of, use, user
 
@@ -42,11 +44,35 @@ def at_once(*work: Callable[[], Any]) -> list[Any]:
         return [future.result(60) for future in [pool.submit(one, function) for function in work]]
 
 
+Meet = Callable[[Any, str], None]
+
+
+@pytest.fixture
+def meet(monkeypatch: pytest.MonkeyPatch) -> Meet:
+    """Have all threads wait for each other where each has found, by this function, that it may go on."""
+
+    def at(place: Any, name: str) -> None:
+        barrier = threading.Barrier(THREADS)
+        found_out, threads = getattr(place, name), threading.local()
+
+        def check(*args: Any) -> Any:
+            found = found_out(*args)
+            if not hasattr(threads, "has_met"):
+                threads.has_met = True
+                barrier.wait(30)
+            return found
+
+        monkeypatch.setattr(place, name, check)
+
+    return at
+
+
 def reasons(outcomes: list[Any]) -> Counter[str | None]:
     return Counter(each.reason if isinstance(each, ApprovalError) else "won" for each in outcomes)
 
 
-def test_of_many_who_decide_one_wins_and_the_others_are_told_who():
+def test_of_many_who_decide_one_wins_and_the_others_are_told_who(meet):
+    meet(approval_decisions, "not_decidable")
     people = [user(f"boss{number}", "decide_approval") for number in range(THREADS)]
     row = ask(user("ann"))
 
@@ -65,21 +91,22 @@ def test_of_many_who_decide_one_wins_and_the_others_are_told_who():
     }
 
 
-def test_of_many_calls_one_uses_the_approval():
+def test_of_many_calls_one_uses_the_approval(meet):
     ann = user("ann")
     row = services.approve(ask(ann).pk)
+    meet(approvals, "not_usable")
     outcomes = at_once(*[lambda: use(row, ann)] * THREADS)
     assert reasons(outcomes) == {"won": 1, "used": THREADS - 1}
     assert [each for each in outcomes if not isinstance(each, ApprovalError)] == [GIVEN]
 
 
-def test_many_who_ask_for_the_same_call_ask_once():
+@pytest.mark.parametrize("is_in_a_run", [True, False])
+def test_many_who_ask_for_the_same_call_ask_once(meet, is_in_a_run):
     ann = user("ann")
-    run = run_of(ann)
-    rows = at_once(*[lambda: ask(ann, run=run, call_id="c1")] * THREADS)
+    place: dict[str, Any] = {"run": run_of(ann), "call_id": "c1"} if is_in_a_run else {}
+    meet(ApprovalQuerySet, "first")
+    rows = at_once(*[lambda: ask(ann, **place)] * THREADS)
     assert {row.pk for row in rows} == {Approval.objects.get().pk}
-    singles = at_once(*[lambda: ask(ann)] * THREADS)
-    assert len({row.pk for row in singles}) == 1
 
 
 def test_a_run_whose_approvals_are_decided_at_once_goes_on_once():
@@ -139,10 +166,34 @@ def test_deciding_and_the_end_of_time_leave_one_outcome():
             assert row.decided_at is not None
 
 
-def test_an_answer_is_used_by_one():
+@pytest.mark.parametrize("verb", ["approve", "deny", "use"])
+def test_time_that_ends_in_the_last_moment_has_ended(monkeypatch, verb):
+    """The row is looked at in time, and written too late."""
+    ann = user("ann")
+    row = ask(ann)
+    if verb == "use":
+        services.approve(row.pk)
+    place, name = (approvals, "not_usable") if verb == "use" else (approval_decisions, "not_decidable")
+    found_out = getattr(place, name)
+
+    def looked_at(seen: Approval) -> Any:
+        found = found_out(seen)
+        overdue(row)
+        return found
+
+    monkeypatch.setattr(place, name, looked_at)
+    with pytest.raises(ApprovalError) as caught:
+        use(row, ann) if verb == "use" else getattr(services, verb)(row.pk)
+    assert cases.refusal(caught) == "expired"
+    row.refresh_from_db()
+    assert row.status == ("approved" if verb == "use" else "pending")
+
+
+def test_an_answer_is_used_by_one(meet):
     ann = user("ann")
     row = ask_input(ann, run=run_of(ann), call_id="c1")
     services.answer_input(row.pk, responses={"colour": {"action": "cancel"}})
+    meet(approvals, "not_usable")
     outcomes = at_once(*[lambda: use(row, ann)] * THREADS)
     assert reasons(outcomes) == {"won": 1, "used": THREADS - 1}
 

@@ -173,7 +173,10 @@ def test_another_question_in_the_same_call_takes_the_place_of_the_first(ann):
     first.refresh_from_db()
     assert (first.status, first.request_state) == ("cancelled", "")
     assert (second.status, second.request_state) == ("pending", "another")
-    assert services.approval_state(run).pending == (second,)
+    state = services.approval_state(run)
+    assert state.pending == (second,)
+    # It goes back with an answer, and nowhere else.
+    assert state.decisions["c1"].request_state is None
 
 
 def test_a_question_belongs_to_the_arguments_that_were_asked_about(ann):
