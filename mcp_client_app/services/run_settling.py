@@ -19,7 +19,7 @@ from mcp_client_app.services.run_leases import MAX_ATTEMPTS
 from mcp_client_app.services.run_rows import close_approvals, database, end, forget_started_calls, locked
 from mcp_client_app.services.run_submission import is_waiting_for_people, queue, requeue
 
-__all__ = ["ABANDONED", "Settled", "look_after", "settle", "settle_abandoned"]
+__all__ = ["ABANDONED", "Settled", "end_abandoned", "look_after", "settle", "settle_abandoned"]
 
 ABANDONED: Final = "abandoned"
 """The ``code`` of runs that were ended for want of a worker."""
@@ -65,13 +65,14 @@ def settle(run_id: object) -> Settled | None:
             forget_started_calls(run)
             queue(run)
             return Settled.RESUMED if was_running else Settled.HANDED_OUT
-    return _end_abandoned(run)
+    return end_abandoned(run)
 
 
-def _end_abandoned(seen: AgentRun) -> Settled | None:
+def end_abandoned(seen: AgentRun) -> Settled | None:
+    """End an abandoned run, if it still stands as it was seen."""
     with transaction.atomic(using=database()):
         close_approvals(seen.pk)
-        # Only if it stands as it was seen: its worker may have come back meanwhile.
+        # Its worker may have come back meanwhile.
         run = locked(seen.pk, status=seen.status, lease_owner=seen.lease_owner, lease_until=seen.lease_until)
         if run is None:
             transaction.set_rollback(True, using=database())

@@ -147,7 +147,7 @@ def test_coroutines_wait_on_their_loop(new_run: NewRun):
 def test_a_reader_whose_loop_has_ended_stops_nobody(new_run: NewRun):
     run = new_run()
     with feed.watch(run.pk) as left, feed.watch(run.pk) as watch:
-        asyncio.run(left.aget(0))  # type: ignore[arg-type]  # a coroutine
+        asyncio.run(left.aget(0))
         feed.pass_on(run.pk, "text.delta", {})
         assert watch.get(PATIENCE) == Passing("text.delta", {})
 
@@ -155,7 +155,8 @@ def test_a_reader_whose_loop_has_ended_stops_nobody(new_run: NewRun):
 def test_a_database_that_is_away_is_told_of_once_and_waited_for(
     new_run: NewRun, monkeypatch: Any, caplog: Any
 ):
-    run, standing, failures = new_run(), run_feed._standing, []
+    run, standing = new_run(), run_feed._standing
+    failures: list[Any] = []
 
     def fail(runs: Any) -> Any:
         if len(failures) < 3:

@@ -12,6 +12,7 @@ from mcp_client_app import services
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import AgentRun
 from mcp_client_app.services.run_leases import MAX_ATTEMPTS
+from mcp_client_app.services.run_settling import end_abandoned
 from tests.runs.conftest import NewRun, asked, fresh, give_up, kinds, prepared
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -165,3 +166,17 @@ def test_who_may_not_see_a_run_does_not_settle_it(new_run: NewRun, make_user: An
     assert list(services.list_runs(make_user())) == []
 
     assert fresh(run).state is RunStatus.RUNNING
+
+
+def test_a_worker_that_comes_back_just_in_time_keeps_its_run(new_run: NewRun):
+    run = new_run(owner="a")
+    approval = asked(run)
+    give_up(run)
+    seen = fresh(run)
+    assert not services.renew(run.pk, "a").lost
+
+    assert end_abandoned(seen) is None
+
+    assert fresh(run).state is RunStatus.RUNNING
+    approval.refresh_from_db()
+    assert approval.status == "pending"

@@ -6,9 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from celery.exceptions import Retry
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from mcp_client_app import services, tasks
 from mcp_client_app.agents.loop import close_agents_loop
@@ -26,10 +29,21 @@ def greeter() -> Any:
     return scripted(says("Hello."))
 
 
+def robbed() -> FunctionModel:
+    """A model during whose answer another worker takes the run over."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await sync_to_async(AgentRun.objects.update)(lease_owner="another")
+        return says("Hello.")
+
+    return FunctionModel(answer)
+
+
 @pytest.fixture
 def queued(new_run: NewRun, settings: Any, mcp_manager: Any) -> Any:
     """A run in the background that a worker can execute."""
-    settings.MCP_CLIENT_MODELS = {"scripted:greeter": f"{__name__}.greeter"}
+    names = ("greeter", "robbed")
+    settings.MCP_CLIENT_MODELS = {f"scripted:{name}": f"{__name__}.{name}" for name in names}
     AgentConfig.objects.update(model="scripted:greeter")
     run = new_run()
     services.submit(run)
@@ -88,7 +102,36 @@ def test_a_task_goes_on_with_a_run_whose_worker_is_gone(queued: AgentRun):
     assert (fresh(queued).state, fresh(queued).attempts) == (RunStatus.COMPLETED, 2)
 
 
-def test_a_run_that_no_worker_can_execute_ends(queued: AgentRun):
+def test_a_task_whose_run_is_taken_over_leaves_it_to_the_other_worker(queued: AgentRun):
+    AgentConfig.objects.update(model="scripted:robbed")
+
+    tasks.run_agent(str(queued.pk))
+
+    row = fresh(queued)
+    assert (row.state, row.lease_owner, row.text) == (RunStatus.RUNNING, "another", "")
+
+
+def test_a_run_of_a_worker_without_the_library_for_agents_ends(queued: AgentRun):
+    printed = run_process(
+        f"""
+from mcp_client_app import tasks
+from mcp_client_app.exceptions import ConfigurationError
+try:
+    tasks.run_agent({str(queued.pk)!r})
+except ConfigurationError as error:
+    print(error)
+""",
+        before="import sys\nsys.modules['pydantic_ai'] = None\n",
+    )
+
+    row = fresh(queued)
+    assert (row.state, row.code) == (RunStatus.FAILED, "configuration")
+    assert (
+        row.detail == printed.strip() == "Agents need pydantic-ai; install 'django-mcp-client-app[agents]'."
+    )
+
+
+def test_a_run_of_a_model_that_nobody_knows_ends(queued: AgentRun):
     AgentConfig.objects.update(model="nobody:knows")
 
     tasks.run_agent(str(queued.pk))
