@@ -65,7 +65,8 @@ def run_agent(
         history: ``messages`` of an earlier result, which this run continues.
         user: On whose behalf; None for trusted code.
         deps: JSON values of yours; instructions refer to them as ``{{ name }}``.
-        model: A model of pydantic-ai in place of the agent's own, such as one for tests.
+        model: A model of pydantic-ai in place of the agent's own, such as one for tests. It is not stored:
+            a run that has waited for people goes on with the agent's own.
         correlation_id: Ties the run and its calls to a request of yours.
 
     Raises:

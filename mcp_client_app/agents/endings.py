@@ -27,7 +27,9 @@ from mcp_client_app.exceptions import MCPClientError, ModelError
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["Ending", "RoundsUsedUpError", "ending_of"]
+__all__ = ["CANCELLED", "Ending", "RoundsUsedUpError", "ending_of"]
+
+CANCELLED = "The run was cancelled."
 
 _CODE = re.compile(r"[a-z][a-z_]{1,49}\Z")
 """A word for machines: nothing else of an answer is repeated."""
@@ -69,7 +71,7 @@ def ending_of(error: Exception, spec: AgentSpec, seconds: float) -> Ending:
     if isinstance(error, UsageLimitExceeded):
         return Ending(limit, "token_limit", f"The run has used more than {spec.token_limit} tokens.")
     if isinstance(error, RunCancelled):
-        return Ending(RunStatus.CANCELLED, "", "The run was cancelled.")
+        return Ending(RunStatus.CANCELLED, "", CANCELLED)
     if isinstance(error, MCPClientError):
         return Ending(RunStatus.FAILED, error.code, str(error))
     return Ending(RunStatus.FAILED, *_failure(error, spec.model))

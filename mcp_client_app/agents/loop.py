@@ -21,7 +21,7 @@ from mcp_client_app.agents.database import Lanes
 from mcp_client_app.agents.handles import handles
 from mcp_client_app.client import exit_hooks
 from mcp_client_app.client.loop import EventRelay, LoopThread
-from mcp_client_app.exceptions import ManagerClosedError
+from mcp_client_app.exceptions import ManagerClosedError, RunStateError
 from mcp_client_app.runtime import before_close
 from mcp_client_app.runtime.environment import refuse_unsuitable
 
@@ -82,7 +82,10 @@ class AgentsLoop:
 
         def ended(task: asyncio.Task[Any]) -> None:
             self._spawned.discard(task)
-            if not task.cancelled() and (error := task.exception()) is not None:
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, RunStateError):
+                logger.warning("A run was given up here: %s", error)
+            elif error is not None:
                 logger.error("Something on the agents' loop failed.", exc_info=error)
             if done is not None:
                 done()

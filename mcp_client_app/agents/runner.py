@@ -35,7 +35,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from mcp_client_app.agents import history
 from mcp_client_app.agents.calls import RunCalls
-from mcp_client_app.agents.endings import Ending, RoundsUsedUpError, ending_of
+from mcp_client_app.agents.endings import CANCELLED, Ending, RoundsUsedUpError, ending_of
 from mcp_client_app.agents.handles import RunHandle, handles
 from mcp_client_app.agents.instructions import fill_in
 from mcp_client_app.agents.loop import AgentsLoop
@@ -46,7 +46,7 @@ from mcp_client_app.agents.toolset import RunToolset
 from mcp_client_app.agents.waiting import waiting_for
 from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import AgentSpec, RunStatus
-from mcp_client_app.exceptions import RunStateError
+from mcp_client_app.exceptions import PermissionDeniedError, RunStateError
 from mcp_client_app.models import AgentRun
 from mcp_client_app.services.agents import agent_spec
 from mcp_client_app.services.run_feed import feed
@@ -175,6 +175,11 @@ class _Drive:
         """Have the agent run; whatever happens, the conversation is kept."""
         run = self._run
         self._messages = history.with_fitting_ids(history.read(run.messages))
+        if run.username and run.user_id is None:
+            # Without a user the run would be one of trusted code.
+            raise PermissionDeniedError(
+                f"The user {run.username!r}, whose run it is, does not exist any more."
+            )
         self._spec = await sync_to_async(agent_spec)(run.agent_name, user=run.user)
         model = self._given_model or await model_for(self._spec, self._loop)
         toolset = await aget_toolset(run.agent_name, run.user)
@@ -282,6 +287,10 @@ class _Drive:
         )
 
     async def _pause(self) -> None:
+        await self._look()
+        if self._handle.reason == "cancelled":
+            await self._finish(Ending(RunStatus.CANCELLED, "", CANCELLED))
+            return
         status, events = await sync_to_async(waiting_for)(self._run.pk)
         await sync_to_async(pause)(
             self._run.pk, self._owner, status, messages=self._saved, events=events, **self._progress()

@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from mcp.types import BlobResourceContents, CallToolResult, EmbeddedResource, ImageContent, TextContent
 from pydantic_ai.messages import BinaryContent
 
@@ -207,3 +208,32 @@ def test_a_model_that_is_gone_fails_the_run(agent, settings):
 
     assert (run.state, run.code) == (RunStatus.FAILED, "configuration")
     assert "nowhere" in run.detail
+
+
+def test_a_run_whose_user_is_gone_becomes_nobodys(agent, make_user, settings, calls):
+    """Without a user it would have the rights of trusted code."""
+    agent(approval="always")
+    settings.MCP_CLIENT_MODELS = {"scripted:test": "tests.agents.scripts.buyer"}
+    user = make_user("run_agentconfig", "call_tool")
+    result = run_agent("clerk", "Go.", user=user)
+    user.delete()
+    for approval in result.approvals:
+        services.approve(approval)
+    run = at_rest(result.run_id)
+
+    assert (run.state, run.code) == (RunStatus.FAILED, "permission_denied")
+    assert "does not exist any more" in run.detail
+    assert calls == []
+
+
+def test_a_run_that_is_to_be_cancelled_does_not_begin_to_wait(agent, settings):
+    agent(approval="always")
+    settings.MCP_CLIENT_RUN_LEASE = 3000
+
+    def cancel(messages, info):
+        AgentRun.objects.update(cancel_requested_at=timezone.now())
+        return asks(call("shop__order", article="tea"))
+
+    result = run_agent("clerk", "Go.", model=scripted(in_thread(cancel)))
+
+    assert result.status is RunStatus.CANCELLED
