@@ -50,7 +50,7 @@ class StreamingViewSet(MCPViewSet):
         return [*found, EventStreamRenderer()] if self.action in self.streams else found
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        if not response.streaming and wants_stream(request):
+        if not response.streaming and accepts_stream(request):
             # No stream has begun: this is an ordinary answer.
             request.accepted_renderer = JSONRenderer()
             request.accepted_media_type = JSONRenderer.media_type
@@ -58,7 +58,12 @@ class StreamingViewSet(MCPViewSet):
 
 
 def wants_stream(request: Request) -> bool:
-    """Say whether the client has asked for events."""
+    """Say whether the client has asked for events; HEAD asks for what comes before them."""
+    return request.method != "HEAD" and accepts_stream(request)
+
+
+def accepts_stream(request: Request) -> bool:
+    """Say whether the client takes nothing but events."""
     return isinstance(getattr(request, "accepted_renderer", None), EventStreamRenderer)
 
 

@@ -8,12 +8,13 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mcp_client_app.models import ServerConfig
+from mcp_client_app.models import AgentConfig, AgentEvent, AgentRun, AgentServer, ServerConfig
 from tests.api.conftest import MOUNT, Api
 from tests.stored import stored
 
 SECRET = "s3cret-value-that-never-shows"
 HTML = {"accept": "text/html"}
+RUN = "00000000-0000-4000-8000-000000000001"
 
 
 def page(api: Api, place: str) -> str:
@@ -39,7 +40,11 @@ def browser(api: Api) -> Api:
         headers={"Authorization": SECRET},
         extra={"token": SECRET},
     )
-    stored("peer", env={"API_KEY": SECRET})
+    peer = stored("peer", env={"API_KEY": SECRET})
+    agent = AgentConfig.objects.create(name="clerk")
+    AgentServer.objects.create(agent=agent, server=peer, fixed_arguments={"add": {"b": SECRET}})
+    run = AgentRun.objects.create(pk=RUN, agent=agent, agent_name="clerk", user=api.user, prompt="<planted>")
+    AgentEvent.objects.create(run=run, number=1, kind="run.started")
     return api
 
 
@@ -56,11 +61,17 @@ def browser(api: Api) -> Api:
         "export/",
         "health/",
         "servers/peer/logs/",
+        "agents/clerk/tools/?wait=10",
+        "agents/clerk/runs/",
+        "runs/",
+        f"runs/{RUN}/",
+        f"runs/{RUN}/events/",
     ],
 )
 def test_pages_render_without_secrets(browser, place):
     text = page(browser, place)
     assert SECRET not in text
+    assert "<planted>" not in text
     assert "<h1>" in text
 
 

@@ -169,6 +169,13 @@ def test_what_is_wrong_before_a_stream_begins_is_answered_as_ever(api, api_as):
         assert answer.json()["code"]
 
 
+def test_to_ask_for_the_head_of_a_stream_opens_none(api):
+    run = begun(api)
+    answer = api.client.head(f"/api/mcp/runs/{run.pk}/events/", headers=STREAM)
+    assert (answer.status_code, answer.streaming, answer.content) == (200, False, b"")
+    assert run.pk not in feed._watched
+
+
 @pytest.mark.parametrize("column", ["status", "row"])
 def test_a_run_without_a_last_event_ends_its_stream_too(api, column):
     run = begun(api)
