@@ -71,9 +71,7 @@ class ToolsetCore:
             return at_once(self.admitted)
         return in_thread(self.admitted)
 
-    def look(
-        self, manager: MCPClientManager, spec: AgentSpec, *, wait: float | None = PATIENCE
-    ) -> Steps[View]:
+    def look(self, manager: MCPClientManager, spec: AgentSpec, *, wait: float = PATIENCE) -> Steps[View]:
         """Ask the servers what they offer, without waiting for those that are slow."""
         self.servers.offer(manager)
         targets = [self.servers.target(server.name) for server in spec.servers]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from mcp_client_app.client.loop import forbid_running_loop
 from mcp_client_app.datatypes import ConnectionState, ServerStatus, Transport
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolsetLifecycle"]
 
+UNTIL_SETTLED: Final = 86_400.0
+"""Seconds, for waiting until each attempt has ended by the server's own limit for connecting."""
+
 
 class ToolsetLifecycle(ToolsetCore):
     """Stored servers are connected by their use, as for everybody; to stop them is for operators."""
@@ -31,7 +34,8 @@ class ToolsetLifecycle(ToolsetCore):
         What an operator has stopped stays so.
 
         Args:
-            wait: Seconds after which to return although some still connect; None = their own limits.
+            wait: Seconds after which to return although some still connect; None = when each has come up
+                or failed.
 
         Returns:
             How each of them stands.
@@ -117,7 +121,7 @@ class ToolsetLifecycle(ToolsetCore):
             self.is_closed = was_closed
             raise
         manager = get_mcp_manager()
-        yield from self.look(manager, spec, wait=wait)
+        yield from self.look(manager, spec, wait=UNTIL_SETTLED if wait is None else wait)
         return (yield from self._statuses(manager))
 
     def _disconnecting(self) -> Steps[None]:
@@ -135,8 +139,8 @@ class ToolsetLifecycle(ToolsetCore):
             targets = [self.servers.target(name)]
             # One that fails is shown as unavailable, as it would be had it been there from the start.
             yield Step(
-                lambda: manager.listings("tools", targets, wait=None),
-                lambda: manager.alistings("tools", targets, wait=None),
+                lambda: manager.listings("tools", targets, wait=UNTIL_SETTLED),
+                lambda: manager.alistings("tools", targets, wait=UNTIL_SETTLED),
             )
 
     def _removing(self, name: str) -> Steps[None]:

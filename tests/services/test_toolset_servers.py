@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import connections
 
 from mcp_client_app import services
 from mcp_client_app.datatypes import ConnectionState
@@ -25,7 +27,7 @@ from mcp_client_app.runtime import close_mcp_manager, get_mcp_manager
 from mcp_client_app.services.toolset import Toolset
 from mcp_client_app.testing import fake_server
 from tests.services.toolsets import code_of, logging_peer
-from tests.stored import peer_entry, stored
+from tests.stored import peer_entry, run_process, stored
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("mcp_manager")]
 
@@ -400,6 +402,57 @@ def test_connecting_is_parallel_and_fails_for_nobody():
         ("two", True),
     ]
     assert [status.connects for status in toolset.connect()] == [1, 0, 1]
+
+
+def test_connecting_ends_when_each_server_has_come_up_or_failed():
+    limits = {"connect_timeout": 0.5, "list_timeout": 0.1}
+    stored("mute", "--scenario", "mute", **limits)
+
+    assert Toolset(["mute"]).connect()[0].state is ConnectionState.BACKING_OFF
+    assert Toolset([own("silent", "--scenario", "mute", **limits)]).connect(wait=0.05)[0].code == ""
+
+
+def test_threads_that_come_together_start_one_process(tmp_path):
+    pids = tmp_path / "pids"
+
+    def tell(_: int) -> str:
+        try:
+            return toolset.call_tool("pid").text
+        finally:
+            connections.close_all()
+
+    with Toolset([own("files", "--pid-file", str(pids))]) as toolset, ThreadPoolExecutor(8) as threads:
+        told = set(threads.map(tell, range(16)))
+
+    assert told == set(pids.read_text().split())
+    assert len(told) == 1
+
+
+def test_a_forked_child_has_own_servers_of_its_own():
+    told = run_process(FORKING)
+    assert told.splitlines() == ["child: another one, ready", "parent: the same"]
+
+
+FORKING = """
+import os
+from mcp_client_app.runtime import close_mcp_manager
+from mcp_client_app.services import Toolset
+from mcp_client_app.testing import override_servers
+from tests.stored import peer_entry
+
+with override_servers({}), Toolset([{"name": "files", **peer_entry()}]) as toolset:
+    before = toolset.call_tool("pid").text
+    child = os.fork()
+    if not child:
+        is_other = toolset.call_tool("pid").text != before
+        is_ready = toolset.status()[0].is_ready
+        who = "another one," if is_other else "the same,"
+        print("child:", who, "ready" if is_ready else "down", flush=True)
+        close_mcp_manager()
+        os._exit(0)
+    os.waitpid(child, 0)
+    print("parent:", "the same" if toolset.call_tool("pid").text == before else "another one")
+"""
 
 
 def test_a_toolset_does_not_undo_an_operators_stop():
