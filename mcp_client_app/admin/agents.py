@@ -21,7 +21,7 @@ from mcp_client_app.admin.agent_tools import AgentToolsPage
 from mcp_client_app.admin.overview import Board
 from mcp_client_app.admin.presentation import json_block, lines
 from mcp_client_app.agents import requirements
-from mcp_client_app.configuration.secrets import without_secrets_json
+from mcp_client_app.configuration.secrets import visible_url, without_secrets_json
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import AgentConfig, AgentServer
 from mcp_client_app.models.importing import messages as messages_of
@@ -37,6 +37,7 @@ __all__ = ["AgentConfigAdmin"]
 _SHOWN_INSTEAD: Final = {
     "allowed_tools": "shown_allowed_tools",
     "blocked_tools": "shown_blocked_tools",
+    "base_url": "shown_base_url",
     "model_settings": "shown_model_settings",
 }
 """What stands in for a field where it cannot be edited: Django would print the stored value."""
@@ -105,7 +106,7 @@ class AgentConfigAdmin(AgentToolsPage):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         # Filters in the address would let people who see no secret find it out letter by letter.
-        if lookup.partition("__")[0] == "model_settings":
+        if lookup.partition("__")[0] in ("base_url", "model_settings"):
             return False
         return super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
 
@@ -244,6 +245,11 @@ class AgentConfigAdmin(AgentToolsPage):
     def shown_blocked_tools(self, row: AgentConfig) -> str | SafeString:
         """One pattern a line."""
         return lines(row.blocked_tools)
+
+    @admin.display(description=_("base URL"))
+    def shown_base_url(self, row: AgentConfig) -> str:
+        """Scheme and host."""
+        return visible_url(row.base_url) or "-"
 
     @admin.display(description=_("model settings"))
     def shown_model_settings(self, row: AgentConfig) -> str | SafeString:

@@ -46,7 +46,8 @@ class AgentViewSet(MCPViewSet):
         query = self.query(AgentQuerySerializer)
         rows = [row for row in services.list_agents(user=request.user) if _fits(row, query)]
         page = self.paginate_queryset(rows)
-        return self.get_paginated_response(AgentConfigSerializer(page or [], many=True).data)
+        shown = AgentConfigSerializer(page or [], many=True, context=self.get_serializer_context())
+        return self.get_paginated_response(shown.data)
 
     def create(self, request: Request) -> Response:
         """Store a new agent."""

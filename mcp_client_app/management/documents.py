@@ -83,7 +83,7 @@ def agent_document(agent: AgentConfig) -> dict[str, Any]:
         "description": agent.description,
         "enabled": agent.enabled,
         "model": agent.model,
-        "base_url": agent.base_url,
+        "base_url": safe_url(agent.base_url) if agent.base_url else "",
         "api_key_variable": agent.api_key_variable,
         "all_servers": agent.all_servers,
         "servers": [_agent_server_document(each) for each in chosen],

@@ -10,13 +10,23 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from mcp_client_app import validators
+from mcp_client_app import json_codec, validators
 from mcp_client_app.conf import app_settings
 from mcp_client_app.configuration.dialects import MAX_LABEL
 from mcp_client_app.datatypes import ApprovalPolicy, ToolFilter
 from mcp_client_app.models.revisions import RevisedModel
 
-__all__ = ["POLICIES", "AgentFields", "agent_errors", "as_filter", "is_readable_variable"]
+__all__ = [
+    "POLICIES",
+    "UNSTORABLE",
+    "AgentFields",
+    "agent_errors",
+    "as_filter",
+    "is_readable_variable",
+    "is_storable",
+]
+
+UNSTORABLE = _("It holds characters that not every database stores, such as NUL.")
 
 POLICIES = [
     (ApprovalPolicy.NEVER.value, _("never")),
@@ -160,6 +170,11 @@ def as_filter(allowed: list[str] | None, blocked: list[str]) -> ToolFilter:
     return ToolFilter(None if allowed is None else tuple(allowed), tuple(blocked))
 
 
+def is_storable(value: Any) -> bool:
+    """Say whether every database takes this JSON value."""
+    return bool(json_codec.scrub(value) == value)
+
+
 def is_readable_variable(name: str, *, granted: bool) -> bool:
     """Say whether an agent may read this environment variable; the denied ones never."""
     if _matches(app_settings.ENV_DENY, name):
@@ -176,6 +191,9 @@ def agent_errors(agent: AgentFields) -> dict[str, list[ValidationError]]:
         _add(errors, "blocked_tools", _("Give a list; it may be empty."), "list")
     if not isinstance(agent.model_settings, dict):
         _add(errors, "model_settings", _("Give an object; it may be empty."), "object")
+    for field in ("allowed_tools", "blocked_tools", "model_settings"):
+        if not is_storable(getattr(agent, field)):
+            _add(errors, field, UNSTORABLE, "characters")
     variable = agent.api_key_variable
     if variable and not is_readable_variable(variable, granted=agent.may_reference_environment):
         _add(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
@@ -15,7 +15,7 @@ from mcp_client_app.conf import app_settings
 from mcp_client_app.configuration.output_filters import parse_output_filters
 from mcp_client_app.datatypes import AgentServerSpec, ApprovalPolicy
 from mcp_client_app.exceptions import ConfigurationError
-from mcp_client_app.models.agent_fields import POLICIES, as_filter
+from mcp_client_app.models.agent_fields import POLICIES, UNSTORABLE, as_filter, is_storable
 from mcp_client_app.models.agents import AgentConfig
 from mcp_client_app.models.fields import SecretMapField
 from mcp_client_app.models.servers import ServerConfig
@@ -23,6 +23,15 @@ from mcp_client_app.models.servers import ServerConfig
 __all__ = ["AgentServer", "AgentServerQuerySet", "raise_revisions"]
 
 Errors = dict[str, list[ValidationError]]
+
+_JSON: Final = (
+    "allowed_tools",
+    "blocked_tools",
+    "fixed_arguments",
+    "output_filters",
+    "result_limits",
+    "tool_approvals",
+)
 
 
 class AgentServerQuerySet(models.QuerySet["AgentServer"]):
@@ -176,6 +185,9 @@ def _errors_of(row: AgentServer) -> Errors:
         _add(errors, "allowed_tools", _("Give a list or null."), "list")
     if not isinstance(row.blocked_tools, list):
         _add(errors, "blocked_tools", _("Give a list; it may be empty."), "list")
+    for field in _JSON:
+        if not is_storable(getattr(row, field)):
+            _add(errors, field, UNSTORABLE, "characters")
     _check_map(errors, row, "fixed_arguments", lambda value: isinstance(value, Mapping), _("an object"))
     _check_output_filters(errors, row)
     _check_map(errors, row, "result_limits", _is_limit, _("a number of characters, 100 or more"))

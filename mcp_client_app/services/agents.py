@@ -116,18 +116,15 @@ def add_agent(
         ConfigurationError: There is no such field.
     """
     require(user, ADD_AGENT)
-    taken = DuplicateAgentError(
-        f"There is an agent {name!r} already; choose another name, or change that one.", field="name"
-    )
-    if _rows().named(name).exists():
-        raise taken
+    _require_free(name)
     row = AgentConfig(name=name)
     _assign(row, fields)
     try:
         with transaction.atomic(using=_database()):
             return _save(row, user, AgentChoices(row, servers, groups))
-    except IntegrityError as error:
-        raise taken from error
+    except IntegrityError:
+        _require_free(name)
+        raise
 
 
 def update_agent(
@@ -240,6 +237,13 @@ def _find(name: str, *, lock: bool = False) -> AgentConfig:
     if row is None:
         raise UnknownAgentError(f"There is no agent {name!r}.", agent=name)
     return row
+
+
+def _require_free(name: str) -> None:
+    if _rows().named(name).exists():
+        raise DuplicateAgentError(
+            f"There is an agent {name!r} already; choose another name, or change that one.", field="name"
+        )
 
 
 def _assign(row: AgentConfig, fields: dict[str, Any]) -> None:

@@ -324,8 +324,11 @@ def test_a_change_of_a_server_alone_counts(admin_client, agent):
 
 def test_viewers_see_all_but_change_nothing(staff, agent):
     client = staff("view_agentconfig")
+    AgentConfig.objects.update(base_url="https://llm.example.com/s3cret/v1")
     page = pages.text(client.get(agent_pages.url("change", agent)))
 
+    assert "s3cret" not in page
+    assert "https://llm.example.com" in page
     assert "search: token, limit" in page
     assert "<textarea" not in page
     assert agent_pages.send(client, agent, {}, label="x").status_code == 403

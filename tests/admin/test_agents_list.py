@@ -83,6 +83,7 @@ def test_agents_are_searched_and_filtered_but_not_by_what_is_secret(admin_client
     assert "beta" not in pages.text(admin_client.get(LIST("changelist"), {"servers__id__exact": server.pk}))
     for lookup in (
         "model_settings__extra_headers__X__startswith",
+        "base_url__icontains",
         "agent_servers__fixed_arguments__icontains",
         "servers__env__icontains",
     ):

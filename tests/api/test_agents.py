@@ -301,6 +301,9 @@ def test_an_unseen_change_is_not_overwritten(api):
         {"servers": [{"server": "files", "result_limits": {"a": True}}]},
         {"servers": [{"server": "files"}, {"server": "Files"}]},
         {"model_settings": []},
+        {"model_settings": {"a": "\0"}},
+        {"servers": [{"server": "files", "fixed_arguments": {"a": {"b": "\0"}}}]},
+        {"servers": [{"server": "files", "tool_approvals": {"\0": "deny"}}]},
         {"groups": "helpers"},
         {"validation": "sometimes"},
     ],
@@ -345,6 +348,15 @@ def test_the_variable_of_a_key_needs_the_permission_to_refer_to_the_environment(
 
     assert list(refused.json()["fields"]) == ["api_key_variable"]
     assert (done.status_code, done.json()["api_key_variable"]) == (201, "SOME_KEY")
+
+
+def test_who_may_only_look_sees_scheme_and_host_of_an_address(api_as):
+    agent(model="openai:gpt-5", base_url="https://llm.example.com:8443/s3cret/v1?key=s3cret")
+    viewer, editor = api_as("view_agentconfig"), api_as(*EDITOR, name="editor")
+
+    assert viewer.get("agents/support/").json()["base_url"] == "https://llm.example.com:8443"
+    assert viewer.get("agents/").json()["results"][0]["base_url"] == "https://llm.example.com:8443"
+    assert editor.get("agents/support/").json()["base_url"].endswith("?key=s3cret")
 
 
 def test_the_form_of_the_browsable_api_shows_what_is_stored_and_no_secret(api):

@@ -87,6 +87,9 @@ def test_the_title_is_the_label_or_the_name():
         ({"blocked_tools": {}}, {"blocked_tools": ["list"]}),
         ({"blocked_tools": [""]}, {"blocked_tools": ["tool_patterns"]}),
         ({"model_settings": []}, {"model_settings": ["object"]}),
+        ({"blocked_tools": ["a\0"]}, {"blocked_tools": ["characters"]}),
+        ({"model_settings": {"a": ["\0"]}}, {"model_settings": ["characters"]}),
+        ({"model_settings": {"\ud800": 1}}, {"model_settings": ["characters"]}),
         ({"model": "gpt-5"}, {"model": ["model_name"]}),
         ({"approval": "sometimes"}, {"approval": ["invalid_choice"]}),
         ({"validation": "sometimes"}, {"validation": ["invalid_choice"]}),
@@ -137,6 +140,9 @@ def test_sound_agents(fields):
         ({"tool_approvals": {"search": "sometimes"}}, "tool_approvals"),
         ({"tool_approvals": {"search": ["always"]}}, "tool_approvals"),
         ({"approval": "sometimes"}, "approval"),
+        ({"allowed_tools": ["\0"]}, "allowed_tools"),
+        ({"fixed_arguments": {"search": {"a": {"b": "\0"}}}}, "fixed_arguments"),
+        ({"result_limits": {"\0": 100}}, "result_limits"),
     ],
 )
 def test_what_is_said_of_a_server_is_judged_by_field(fields, field):

@@ -12,10 +12,11 @@ from mcp_client_app.api.serializers.fixed_arguments import (
     shown_arguments,
 )
 from mcp_client_app.api.serializers.numbers import SecondsField
-from mcp_client_app.configuration.secrets import without_secrets_json
+from mcp_client_app.configuration.secrets import visible_url, without_secrets_json
 from mcp_client_app.datatypes import ApprovalPolicy
 from mcp_client_app.models import AgentConfig, AgentServer
 from mcp_client_app.services.agent_choices import SERVER_FIELDS
+from mcp_client_app.services.permissions import CHANGE_AGENT, may
 
 __all__ = ["AgentChangesSerializer", "AgentConfigSerializer", "NewAgentConfigSerializer"]
 
@@ -88,6 +89,7 @@ class AgentServerSerializer(serializers.ModelSerializer[AgentServer]):
 class AgentConfigSerializer(serializers.ModelSerializer[AgentConfig]):
     """A stored agent."""
 
+    base_url = serializers.CharField(help_text="Without path and query for users who may not change agents.")
     model_settings = serializers.DictField(
         help_text="Strings below keys that sound secret, such as headers, are null; null keeps them."
     )
@@ -109,8 +111,10 @@ class AgentConfigSerializer(serializers.ModelSerializer[AgentConfig]):
         read_only_fields = fields
 
     def to_representation(self, instance: AgentConfig) -> dict[str, Any]:
-        """Mask what model settings may hold of secrets; give servers in the order of their names."""
+        """Show what may be seen of secrets; give servers in the order of their names."""
         told: dict[str, Any] = super().to_representation(instance)
+        if not may(getattr(self.context.get("request"), "user", None), CHANGE_AGENT):
+            told["base_url"] = visible_url(instance.base_url)
         told["model_settings"] = without_secrets_json(dict(instance.model_settings))
         told["servers"].sort(key=lambda server: server["server"].casefold())
         told["groups"].sort()
