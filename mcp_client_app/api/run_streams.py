@@ -16,12 +16,14 @@ from typing import Any, Final
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
+from django.db import close_old_connections
 from django.http import HttpRequest, StreamingHttpResponse
 
 from mcp_client_app import services
 from mcp_client_app.api import streaming
 from mcp_client_app.api.streaming import comment, encoded, let_go_of_database, stream_response
 from mcp_client_app.exceptions import UnknownRunError
+from mcp_client_app.models import AgentEvent
 from mcp_client_app.services.run_feed import Look, News, Passing, Watch
 
 __all__ = ["RunStream", "run_stream_response"]
@@ -77,30 +79,33 @@ class RunStream:
 
     def read(self, look: Look) -> bytes:
         """Return further events from the table; nothing if there are no more. For threads."""
-        try:
-            return self._read(look.number)
-        finally:
-            let_go_of_database()
-
-    def _read(self, upto: int | None) -> bytes:
-        if self.is_over or (upto is not None and upto <= self.number):
+        if self.is_over or (look.number is not None and look.number <= self.number):
             return b""
         try:
-            # Asked first: what has ended by now has written all its events.
-            has_ended = upto is None and services.get_run(self.watch.run_id).state.is_final
-            events = services.events_after(self.watch.run_id, self.number, limit=AT_ONCE)
+            found = self._next(look)
         except UnknownRunError:  # it was deleted
-            has_ended, events = True, []
+            self.is_over, found = True, []
         told = []
-        for event in events:
-            # What comes later in the table comes after pieces of text that are still to be told.
-            if self.is_over or (upto is not None and event.number > upto):
-                break
+        for event in found:
             told.append(encoded(event.kind, event.data, event.number))
             self.number = event.number
             self.is_over = event.kind in ENDS or (event.kind == PAUSE and self.is_live)
-        self.is_over = self.is_over or (has_ended and not events)
+            if self.is_over:
+                break
         return b"".join(told)
+
+    def _next(self, look: Look) -> list[AgentEvent]:
+        found = self._stored()
+        if look.number is None and not found and services.get_run(self.watch.run_id).state.is_final:
+            # Once more: what has ended has written all its events by now.
+            found = self._stored()
+            self.is_over = not found
+        # What comes later comes after pieces of text that are still to be told.
+        last = look.number if self.is_live else None
+        return [event for event in found if last is None or event.number <= last]
+
+    def _stored(self) -> list[AgentEvent]:
+        return services.events_after(self.watch.run_id, self.number, limit=AT_ONCE)
 
     def passed_on(self, news: Passing) -> Iterator[bytes]:
         """Yield what is told of an event that has no number."""
@@ -121,11 +126,18 @@ class ThreadStream(RunStream):
                 case Passing():
                     yield from self.passed_on(news)
                 case Look():
-                    while told := self.read(news):
+                    while told := self._read_alone(news):
                         yield told
             if self.is_over:
                 return
             news = self.watch.get(streaming.KEEP_ALIVE)
+
+    def _read_alone(self, look: Look) -> bytes:
+        """Read on this thread, which then waits."""
+        try:
+            return self.read(look)
+        finally:
+            let_go_of_database()
 
 
 class LoopStream(RunStream):
@@ -135,8 +147,8 @@ class LoopStream(RunStream):
         yield self.opening
         # What the view has opened, on the thread that Django keeps for this request.
         await sync_to_async(let_go_of_database)()
-        # Threads that all streams share read for them: one of its own would wait with each.
-        read = sync_to_async(self.read, thread_sensitive=False)
+        # By threads that all streams share: a thread of its own would wait with each.
+        read = sync_to_async(self._read_among_others, thread_sensitive=False)
         news: News | None = self.first_look
         while True:
             match news:
@@ -151,6 +163,14 @@ class LoopStream(RunStream):
             if self.is_over:
                 return
             news = await self.watch.aget(streaming.KEEP_ALIVE)
+
+    def _read_among_others(self, look: Look) -> bytes:
+        """Read on a thread that others use at once, as Django's own threads use the database."""
+        close_old_connections()
+        try:
+            return self.read(look)
+        finally:
+            close_old_connections()
 
 
 def run_stream_response(request: HttpRequest, watch: Watch, **options: Any) -> StreamingHttpResponse:
