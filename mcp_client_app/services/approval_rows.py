@@ -108,8 +108,8 @@ def new_row(
 
 def place(row: Approval) -> Approval:
     """Save a new row, unless there is one of the same call that still counts: return that one."""
-    rows = approval_rows()
-    for attempt in range(1, ATTEMPTS + 1):
+    rows, attempts_left = approval_rows(), ATTEMPTS
+    while True:
         same = rows.filter(open_key=row.open_key)
         same.overdue().settle(Approval.Status.EXPIRED)
         if (found := same.first()) is not None:
@@ -117,12 +117,12 @@ def place(row: Approval) -> Approval:
         try:
             with transaction.atomic(using=rows.db):
                 row.save(using=rows.db, force_insert=True)
-            break
+            return row
         except IntegrityError:
             # Somebody else was faster, and may be settled by now.
-            if attempt == ATTEMPTS:
+            attempts_left -= 1
+            if not attempts_left:
                 raise
-    return row
 
 
 def tell(signal: Signal, row: Approval) -> None:

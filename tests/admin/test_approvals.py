@@ -6,13 +6,16 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.admin import AdminSite
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.db import connection
+from django.template.response import TemplateResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from mcp_client_app import services
+from mcp_client_app.admin import ApprovalAdmin
 from mcp_client_app.models import Approval
 from tests.admin import pages
 from tests.admin.conftest import MakeStaff
@@ -130,6 +133,18 @@ def test_the_number_of_queries_does_not_grow_with_the_approvals(admin_client, an
     with CaptureQueriesContext(connection) as many:
         pages.text(admin_client.get(LIST))
     assert len(many) == len(few)
+
+
+def test_a_site_that_shows_no_runs_names_them_without_a_link(ann, rf):
+    row = ask(ann, run=run_of(ann), call_id="c1")
+    site = AdminSite("bare")
+    site.register(Approval, ApprovalAdmin)
+    request = rf.get("/")
+    request.user = User.objects.create_superuser("root")
+    response = site._registry[Approval].change_view(request, str(row.pk))
+    assert isinstance(response, TemplateResponse)
+    assert response.context_data is not None
+    assert response.context_data["run_link"] == str(row.run_id)
 
 
 # A call --------------------------------------------------------------------------------

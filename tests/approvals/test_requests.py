@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import IntegrityError
 from django.utils import timezone
 
 from mcp_client_app import services
 from mcp_client_app.exceptions import ApprovalError, InvalidArgumentsError
 from mcp_client_app.models import Approval
+from mcp_client_app.services.approval_rows import new_row, place
 from tests.approvals.cases import (
     BUY,
     GIVEN,
@@ -150,6 +153,22 @@ def test_a_whole_number_and_its_neighbour_are_different_calls(ann):
     with pytest.raises(ApprovalError) as caught:
         use(row, ann, {"article": 2**53 + 1})
     assert refusal(caught) == "changed"
+
+
+def test_a_schema_that_is_too_large_to_be_shown_is_not_kept(ann):
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(300):
+        schema = {"allOf": [schema]}
+    row = ask(ann, tool=replace(BUY, input_schema={"properties": {"account": {}}, "allOf": [schema]}))
+    assert row.schema is None
+
+
+def test_a_row_that_the_database_refuses_for_another_reason_is_not_tried_for_ever(ann):
+    row = ask(ann)
+    other = new_row("x", BUY, GIVEN, kind="approval", user=ann, run=None, call_id="", lifetime=None)
+    other.pk = row.pk
+    with pytest.raises(IntegrityError):
+        place(other)
 
 
 # Questions of servers ------------------------------------------------------------------

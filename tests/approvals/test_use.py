@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 
 from mcp_client_app import services
@@ -122,6 +123,13 @@ def test_trusted_code_uses_what_it_has_asked_for_itself(ann):
         use(row, ann)
     assert refusal(caught) == "other_user"
     assert use(row, None) == GIVEN
+
+
+def test_what_trusted_code_has_asked_for_is_not_for_visitors():
+    row = services.approve(ask(None).pk)
+    with pytest.raises(ApprovalError) as caught:
+        use(row, AnonymousUser())
+    assert refusal(caught) == "other_user"
 
 
 @pytest.mark.parametrize("how", ["pending", "denied", "expired", "approved too late", "cancelled"])
