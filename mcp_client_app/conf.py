@@ -351,6 +351,11 @@ def _check_backend(backend: str) -> None:
         )
 
 
+def _check_storage(alias: str) -> None:
+    if alias and alias not in settings.STORAGES:
+        raise _WrongValueError(f"names {alias!r}, which is no key of STORAGES.")
+
+
 def _check_classes(paths: list[str] | None) -> None:
     for path in paths or ():
         if not is_dotted_path(path):
@@ -379,6 +384,7 @@ _RULES: Final[Mapping[str, Any]] = {
     "LINK": _check_link,
     "MODELS": _check_models,
     "OUTPUT_FILTERS": _check_output_filters,
+    "RESULT_STORAGE": _check_storage,
     "RUN_BACKEND": _check_backend,
     "SERVERS": _check_server_names,
 }

@@ -66,6 +66,7 @@ def test_a_tuple_of_strings_serves_as_a_list(settings):
         ("CONFIG_FILE", 3, "must be a string or a path or None, not int."),
         ("BLOCKED_NETWORKS", ["10.0.0.1/8"], "which is no network"),
         ("CLIENT_INFO", {"title": "x"}, "must hold 'name'"),
+        ("RESULT_STORAGE", "nowhere", "names 'nowhere', which is no key of STORAGES."),
         ("LINK", "other", "must be 'own', 'stock' or the dotted path"),
     ],
 )

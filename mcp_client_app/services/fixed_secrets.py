@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from mcp_client_app.client.redaction import redacted_value
 from mcp_client_app.datatypes import ToolResult
+from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.services.redaction import is_sensitive
 
 __all__ = ["FixedSecrets"]
@@ -37,13 +38,29 @@ class FixedSecrets:
         """Return JSON, or a text, without any of the values."""
         return redacted_value(value, self._all)
 
+    def error(self, error: MCPClientError) -> MCPClientError:
+        """Return an error without any of the values, in its message or in what it carries."""
+        if self._all is str:
+            return error
+        told = error.copy()
+        for name, value in vars(error).items():
+            if isinstance(value, str | Mapping | list):
+                setattr(told, name, self.conceal(value))
+            elif isinstance(value, tuple) and all(isinstance(item, str) for item in value):
+                setattr(told, name, tuple(map(self._all, value)))
+        if vars(told) == vars(error):
+            return error
+        told.args = (told.message,)
+        told.__cause__ = None  # whose words are the same
+        return told
+
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of the call as they may be written down."""
         return {**given, **dict.fromkeys(self.names, MASK)}
 
     def result(self, result: ToolResult) -> ToolResult:
         """Return a result as a model may read it."""
-        if self._secret is str:
+        if self._all is str:
             return result
         return replace(
             result,

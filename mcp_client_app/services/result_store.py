@@ -5,11 +5,11 @@ from __future__ import annotations
 import binascii
 import logging
 import uuid
+from functools import partial
 from typing import Final
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.files.base import ContentFile
-from django.core.files.storage import InvalidStorageError, Storage, storages
+from django.core.files.storage import Storage, storages
 from django.utils import timezone
 
 from mcp_client_app.conf import app_settings
@@ -40,16 +40,10 @@ def result_store() -> Store | None:
     """Return what keeps binary content, if ``MCP_CLIENT_RESULT_STORAGE`` names a storage.
 
     Raises:
-        ImproperlyConfigured: There is no such storage.
+        ImproperlyConfigured: There is no such storage, or it cannot be made.
     """
     alias = app_settings.RESULT_STORAGE
-    if not alias:
-        return None
-    try:
-        storage = storages[alias]
-    except InvalidStorageError as error:
-        raise ImproperlyConfigured(f"MCP_CLIENT_RESULT_STORAGE: {alias!r} is no key of STORAGES.") from error
-    return lambda content: _kept(storage, content)
+    return partial(_kept, storages[alias]) if alias else None
 
 
 def _kept(storage: Storage, content: Binary) -> str | None:

@@ -318,12 +318,7 @@ class Attempt:
                 for request in error.requests
             ]
             error.requests = tuple(requests)
-        message = self._secrets.conceal(error.message)
-        if message != error.message:
-            error = error.copy()
-            error.message, error.args = message, (message,)
-            error.__cause__ = None  # whose words are the same
-        return error
+        return self._secrets.error(error)
 
     def _refused_by_server(self, error: InvalidArgumentsError, call: PreparedCall) -> InvalidArgumentsError:
         """Say what a model needs to do better: the schema that it knows, and its own arguments."""

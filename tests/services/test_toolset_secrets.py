@@ -9,7 +9,7 @@ import pytest
 
 from mcp_client_app import services
 from mcp_client_app.datatypes import AgentServerSpec
-from mcp_client_app.exceptions import InvalidArgumentsError, MCPClientError
+from mcp_client_app.exceptions import InvalidArgumentsError, MCPClientError, ProtocolError
 from mcp_client_app.models import AgentServer, Approval, ToolCall
 from mcp_client_app.services.toolset import Toolset
 from mcp_client_app.testing import fake_server
@@ -121,6 +121,22 @@ def test_errors_and_audit_rows_hold_no_fixed_argument(tmp_path, caplog):
         assert planted not in everything_told(*texts)
         assert planted not in logged(caplog)
     assert all("a" not in (error.schema or {})["properties"] for error in errors)
+
+
+def test_what_an_error_carries_holds_no_fixed_argument(tmp_path):
+    logging_peer(tmp_path, "--scenario", "as_told")
+    toolset = Toolset(["peer"], fixed_arguments={"echo": {"text": FOLDER}})
+    data = {"seen": [FOLDER], FOLDER: 1}
+    answer = {"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": f"no {FOLDER}", "data": data}}
+    line = json.dumps(answer).replace('"id": 0', '"id": <id>')
+
+    with pytest.raises(ProtocolError) as caught:
+        toolset.call_tool("echo", {"lines": [line]})
+
+    error = caught.value
+    assert error.details()["data"] == {"seen": ["***"], "***": 1}
+    assert FOLDER not in f"{error} {error.args} {error.details()} {vars(error)}"
+    assert error.__cause__ is None
 
 
 def test_a_server_that_refuses_the_arguments_is_understood_without_what_is_fixed(tmp_path):
