@@ -77,7 +77,7 @@ def ask(owner: User | None, given: dict[str, Any] | None = None, **more: Any) ->
 
 
 def use(
-    row: Approval, owner: User | None, given: dict[str, Any] | None = None, **more: Any
+    row: Approval, owner: Any, given: dict[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
     """Use an approval as it was asked for."""
     place = {"toolset_name": "support", "tool": BUY, "run": row.run_id, "call_id": row.call_id, **more}
