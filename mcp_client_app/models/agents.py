@@ -42,7 +42,7 @@ class AgentConfigQuerySet(RevisedQuerySet["AgentConfig"]):
         has_groups = getattr(user, "pk", None) is not None and hasattr(user, "groups")
         groups = user.groups.values("pk") if has_groups else []
         closed = self.model._default_manager.using(self.db).filter(groups__isnull=False)  # noqa: SLF001
-        return self.exclude(pk__in=closed.exclude(groups__in=groups).values("pk")).distinct()
+        return self.exclude(pk__in=closed.exclude(groups__in=groups).values("pk"))
 
     def get_by_natural_key(self, name: str) -> AgentConfig:
         """Return the agent of this name."""

@@ -20,6 +20,7 @@ from mcp_client_app.exceptions import (
 )
 from mcp_client_app.models import AgentConfig, AgentServer, ServerConfig
 from mcp_client_app.runtime import row_source
+from mcp_client_app.services import agents
 from tests.stored import close_connections, peer_entry, stored
 
 pytestmark = pytest.mark.django_db
@@ -71,6 +72,21 @@ def test_a_name_is_given_once(name):
 
     assert caught.value.field == "name"
     assert AgentConfig.objects.count() == 1
+
+
+def test_of_two_who_add_the_same_agent_at_once_the_second_is_told_so(monkeypatch):
+    """Both have looked before either has saved."""
+    looks: list[str] = []
+    look = agents._require_free
+    monkeypatch.setattr(agents, "_require_free", lambda name: look(name) if looks else looks.append(name))
+    monkeypatch.setattr(AgentConfig, "full_clean", lambda self: None)
+    AgentConfig.objects.create(name="support")
+
+    with pytest.raises(DuplicateAgentError):
+        add("Support", servers=["files"])
+
+    assert AgentConfig.objects.get().name == "support"
+    assert not AgentServer.objects.exists()
 
 
 def test_everything_that_is_wrong_is_told_at_once_and_by_place():
