@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from mcp_client_app import services
-from mcp_client_app.datatypes import AgentServerSpec, ApprovalPolicy
+from mcp_client_app.datatypes import AgentServerSpec, ApprovalPolicy, defer_input
 from mcp_client_app.exceptions import (
     AmbiguousToolError,
     ApprovalError,
     ApprovalRequiredError,
+    InputRequiredError,
     InvalidArgumentsError,
     MCPClientError,
     RunStateError,
@@ -281,6 +283,40 @@ def test_an_approval_does_not_open_what_is_blocked_or_denied_meanwhile(tmp_path)
 
     assert calls_seen(tmp_path) == []
     assert Approval.objects.get().status == Approval.Status.APPROVED
+
+
+def test_a_call_that_goes_on_with_answers_needs_an_approval_as_well(tmp_path):
+    ask = {
+        "message": "Who?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+    }
+    asked = {"who": {"method": "elicitation/create", "params": ask}}
+    script = json.dumps({"": {"inputRequests": asked, "requestState": "s1"}})
+    logging_peer(tmp_path, "--era", "2026-07-28", "--scenario", f"asks={script}")
+    toolset, given = Toolset(["peer"], name="clerk", approval="always"), {"text": "x"}
+    with pytest.raises(ApprovalRequiredError) as caught:
+        toolset.call_tool("echo", given)
+    services.approve(str(caught.value.approval), user=None)
+    with pytest.raises(InputRequiredError) as question:
+        toolset.call_tool(
+            "echo", given, approval=caught.value.approval, on_input={"elicitation": defer_input}
+        )
+    (request,) = question.value.requests
+    answers: dict[str, Any] = {
+        "input_responses": {"who": request.accept({"name": "Ada"})},
+        "request_state": question.value.request_state,
+    }
+
+    with pytest.raises(ApprovalRequiredError):
+        toolset.call_tool("echo", given, **answers)
+    with pytest.raises(ApprovalError):
+        toolset.call_tool("echo", given, approval=caught.value.approval, **answers)
+    assert len(calls_seen(tmp_path)) == 1
+
+    tool = toolset.selection().find("echo").tool
+    kept = services.request_input("clerk", question.value, given, tool=tool, user=None)
+    services.answer_input(kept.pk, responses={"who": {"action": "accept", "content": {"name": "Ada"}}})
+    assert '"name": "Ada"' in toolset.call_tool("echo", given, approval=kept.pk, **answers).text
 
 
 # The journal -----------------------------------------------------------------------------
