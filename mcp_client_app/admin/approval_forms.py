@@ -45,7 +45,6 @@ class DecisionForm(forms.Form):
     def __init__(self, row: Approval, data: Any = None) -> None:
         super().__init__(data, initial={"arguments": row.arguments}, label_suffix="")
         self.fields["arguments"].widget.attrs["rows"] = 10
-        self._row = row
         if row.schema is None:
             self.leave_arguments()
 
@@ -54,10 +53,9 @@ class DecisionForm(forms.Form):
         self.fields.pop("arguments", None)
 
     @property
-    def edited(self) -> dict[str, Any] | None:
-        """The arguments, if somebody has changed them."""
-        given: dict[str, Any] | None = self.cleaned_data.get("arguments")
-        return None if given == self._row.arguments else given
+    def chosen(self) -> dict[str, Any] | None:
+        """What stands there now; None if it cannot be changed."""
+        return self.cleaned_data.get("arguments")
 
 
 class QuestionForm(forms.Form):

@@ -200,7 +200,7 @@ class ApprovalAdmin(ReadOnly, ApprovalModelAdmin):
             return self._done(
                 request,
                 row,
-                lambda user: services.approve(row.pk, user=user, arguments=form.edited, reason=reason),
+                lambda user: services.approve(row.pk, user=user, arguments=form.chosen, reason=reason),
                 _("Approved."),
             )
         except InvalidArgumentsError as error:

@@ -29,6 +29,7 @@ from mcp_client_app.models.approvals import ApprovalQuerySet
 from mcp_client_app.services.answers import checked_answers, questions
 from mcp_client_app.services.approval_refusals import not_decidable, refused
 from mcp_client_app.services.approval_rows import Run, approval_rows, find, is_asked_by, run_key, tell
+from mcp_client_app.services.fingerprints import plain_arguments
 from mcp_client_app.services.permissions import DECIDE, VIEW_APPROVAL, VIEW_RUN, may
 from mcp_client_app.services.run_submission import requeue
 from mcp_client_app.signals import approval_decided
@@ -136,7 +137,7 @@ def approve(
     """
     row = _to_decide(approval_id, user, Approval.Kind.APPROVAL)
     _require_possible(row)
-    edited = None if arguments is None or arguments == row.arguments else _edited(row, arguments)
+    edited = None if arguments is None else _edited(row, arguments)
     return _decide(row, Approval.Status.APPROVED, user, reason, edited_arguments=edited)
 
 
@@ -214,8 +215,7 @@ def _require_possible(row: Approval) -> None:
     """Refuse what the agent's policy does not leave to people; a call is held to it, too."""
     if row.agent is None:
         return
-    tool = ToolInfo(server=row.server_name, name=row.tool)
-    if policy_for(tool, row.agent.to_spec()) is ApprovalPolicy.DENY:
+    if policy_for(_tool(row), row.agent.to_spec()) is ApprovalPolicy.DENY:
         raise ToolBlockedError(
             f"The agent {row.agent_name!r} refuses calls of {row.tool!r}; nobody can approve them.",
             server=row.server_name,
@@ -249,13 +249,21 @@ def _decide(row: Approval, status: str, user: Any, reason: str, **columns: Any) 
     return decided
 
 
-def _edited(row: Approval, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return edited arguments that may be sent.
+def _tool(row: Approval) -> ToolInfo:
+    return ToolInfo(server=row.server_name, name=row.tool)
+
+
+def _edited(row: Approval, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return edited arguments that may be sent; None if nobody has changed anything.
 
     Raises:
         ApprovalError: They cannot be checked.
         InvalidArgumentsError: They do not fit.
     """
+    edited = plain_arguments(arguments, tool=_tool(row))
+    # To Python True is 1, to a tool it is not.
+    if json_codec.canonical(edited) == json_codec.canonical(row.arguments):
+        return None
     checker = SchemaChecker(row.schema) if row.schema is not None else None
     if checker is None or checker.problem is not None:
         raise refused(
@@ -264,7 +272,6 @@ def _edited(row: Approval, arguments: Mapping[str, Any]) -> dict[str, Any]:
             "The tool's schema cannot be had or not be used, so changed arguments cannot be checked. "
             "Approve the call as it is, or deny it.",
         )
-    edited: dict[str, Any] = json_codec.scrub(dict(arguments))
     fixed = [name for name in row.fixed_names if name in edited]
     problems = [f"the argument {name!r} is fixed for this tool: leave it out" for name in fixed]
     if problems := problems or checker.errors(edited):

@@ -76,9 +76,7 @@ def ask(owner: User | None, given: dict[str, Any] | None = None, **more: Any) ->
     return services.request_approval(name, tool, GIVEN if given is None else given, user=owner, **place)
 
 
-def use(
-    row: Approval, owner: Any, given: dict[str, Any] | None = None, **more: Any
-) -> dict[str, Any]:
+def use(row: Approval, owner: Any, given: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """Use an approval as it was asked for."""
     place = {"toolset_name": "support", "tool": BUY, "run": row.run_id, "call_id": row.call_id, **more}
     return services.use_approval(row.pk, given=GIVEN if given is None else given, user=owner, **place)

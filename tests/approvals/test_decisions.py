@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -221,6 +222,24 @@ def test_arguments_that_cannot_be_checked_are_not_edited(ann, schema):
         services.approve(row.pk, user=ann, arguments={"article": "coffee"})
     assert refusal(caught) == "no_schema"
     assert services.approve(row.pk, user=ann, arguments=GIVEN).edited_arguments is None
+
+
+@pytest.mark.parametrize(("given", "edited"), [(1, True), (0, False), ("a", "b"), ([1], [True])])
+def test_each_change_of_the_arguments_counts(ann, given, edited):
+    tool = replace(BUY, input_schema={"type": "object"})
+    row = ask(ann, {"article": given}, tool=tool)
+    found = services.approve(row.pk, arguments={"article": edited}).edited_arguments
+    assert json.dumps(found) == json.dumps({"article": edited})
+
+
+def test_what_is_written_in_another_order_is_no_change(ann):
+    row = ask(ann)
+    assert services.approve(row.pk, arguments=dict(reversed(GIVEN.items()))).edited_arguments is None
+
+
+def test_arguments_without_a_json_form_are_not_sent(ann):
+    with pytest.raises(InvalidArgumentsError):
+        services.approve(ask(ann).pk, arguments={"article": object()})
 
 
 def test_who_and_why_is_kept(ann):
