@@ -6,14 +6,15 @@ of the URL: the app cannot know which are harmless.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from mcp_client_app.datatypes import ServerSpec
 
-__all__ = ["Redactor", "redacted_value", "without_input"]
+__all__ = ["Redactor", "redacted_value", "spellings", "without_input"]
 
 SHORTEST = 6
 """Shorter values are left: they would mask half of an ordinary text."""
@@ -23,10 +24,9 @@ class Redactor:
     """Replaces the secrets of one server by ``***``."""
 
     def __init__(self, spec: ServerSpec) -> None:
-        secrets = {value for value in _secrets(spec) if len(value) >= SHORTEST}
-        longest_first = sorted(secrets, key=len, reverse=True)
+        longest_first = spellings(value for value in _secrets(spec) if len(value) >= SHORTEST)
         self._secrets = longest_first
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if secrets else None
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
@@ -38,6 +38,25 @@ class Redactor:
         halves = (secret[:size] for secret in self._secrets for size in range(len(secret) - 1, 0, -1))
         half = max((half for half in halves if text.endswith(half)), key=len, default="")
         return text[: len(text) - len(half)] + ("***" if half else "")
+
+
+def spellings(texts: Iterable[str]) -> list[str]:
+    """Return texts as they are and as JSON, Python and URLs write them, longest first.
+
+    Servers quote what they were given, and a quotation mark or an umlaut is another text then.
+    """
+    found: set[str] = set()
+    for text in texts:
+        found |= {
+            text,
+            json.dumps(text)[1:-1],
+            json.dumps(text, ensure_ascii=False)[1:-1],
+            repr(text)[1:-1],
+            quote(text, safe="", errors="replace"),
+            quote(text, errors="replace"),
+            quote_plus(text, errors="replace"),
+        }
+    return sorted(found, key=len, reverse=True)
 
 
 def redacted_value(value: Any, redact: Callable[[str], str]) -> Any:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from mcp_client_app.client.redaction import redacted_value
-from mcp_client_app.datatypes import ToolResult
+from mcp_client_app.client.redaction import redacted_value, spellings
+from mcp_client_app.datatypes import Progress, ToolResult
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.services.redaction import is_sensitive
 
@@ -54,6 +54,12 @@ class FixedSecrets:
         told.__cause__ = None  # whose words are the same
         return told
 
+    def progress(self, told: Callable[[Progress], Any] | None) -> Callable[[Progress], Any] | None:
+        """Return what tells of a call's progress without any of the values."""
+        if told is None or self._all is str:
+            return told
+        return lambda progress: told(replace(progress, message=self.conceal(progress.message)))
+
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of the call as they may be written down."""
         return {**given, **dict.fromkeys(self.names, MASK)}
@@ -84,7 +90,7 @@ def _texts(value: Any, *, is_secret: bool) -> Iterator[tuple[str, bool]]:
 
 
 def _masking(texts: list[str]) -> Callable[[str], str]:
-    found = sorted({text for text in texts if len(text) >= SHORTEST}, key=len, reverse=True)
+    found = spellings(text for text in texts if len(text) >= SHORTEST)
     if not found:
         return str
     pattern = re.compile("|".join(map(re.escape, found)))

@@ -237,7 +237,7 @@ class Attempt:
             "server": server,
             "principal": principal,
             "timeout": order.timeout if self._end is None else self._left(self._end),
-            "on_progress": order.on_progress,
+            "on_progress": self._secrets.progress(order.on_progress),
             "on_input": order.on_input,
             "input_responses": order.input_responses,
             "request_state": order.request_state,

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+
 from mcp_client_app.client.redaction import Redactor
 from mcp_client_app.datatypes import ServerSpec, Transport
 
@@ -54,3 +59,11 @@ def test_special_characters_of_secrets_mean_themselves():
 def test_without_secrets_and_with_an_unreadable_url_text_is_left_alone():
     assert stdio()("as it is") == "as it is"
     assert http("http://[broken")("as it is") == "as it is"
+
+
+@pytest.mark.parametrize(
+    "write", [json.dumps, lambda text: json.dumps(text, ensure_ascii=False), repr, quote, quote_plus]
+)
+def test_a_secret_is_known_however_it_is_written(write):
+    secret = 'a "b" \\ c/ü'
+    assert stdio(TOKEN=secret)(f"<{write(secret)}>").strip("<>'\"") == "***"

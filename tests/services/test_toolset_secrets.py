@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+from urllib.parse import quote, quote_plus
 
 import pytest
+from mcp.server.mcpserver import Context
 
 from mcp_client_app import services
-from mcp_client_app.datatypes import AgentServerSpec
+from mcp_client_app.datatypes import AgentServerSpec, Progress
 from mcp_client_app.exceptions import InvalidArgumentsError, MCPClientError, ProtocolError
 from mcp_client_app.models import AgentServer, Approval, ToolCall
 from mcp_client_app.services.toolset import Toolset
 from mcp_client_app.testing import fake_server
 from tests.services.toolsets import agent, calls_seen, logging_peer
+from tests.stored import close_connections
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("mcp_manager")]
 
@@ -175,3 +179,53 @@ def test_no_repr_holds_a_fixed_argument(tmp_path):
     prepared = selection.prepare("echo")
 
     assert SECRET not in repr([toolset, toolset.spec, selection, list(selection), prepared, selection.rules])
+
+
+QUOTED = 'planted "ключ" \\ 4711/ü'
+
+
+@pytest.mark.usefixtures("_with_payloads")
+@pytest.mark.parametrize(
+    "write", [json.dumps, lambda text: json.dumps(text, ensure_ascii=False), repr, quote, quote_plus]
+)
+def test_a_server_that_writes_what_is_fixed_in_another_way_tells_nothing(add_mcp_server, write):
+    def tell(token: str) -> str:
+        return f"It was {write(token)}."
+
+    def refuse(token: str) -> str:
+        raise ValueError(f"Not {write(token)}.")
+
+    add_mcp_server("shop", fake_server("shop", tools={"tell": tell, "refuse": refuse}))
+    toolset = Toolset(["shop"], fixed_arguments={name: {"token": QUOTED} for name in ("tell", "refuse")})
+
+    told, refused = toolset.call_tool("tell"), toolset.call_tool("refuse")
+
+    assert "***" in told.text
+    assert "***" in refused.text
+    assert "4711" not in everything_told(told.text, told.result, refused.text)
+
+
+@pytest.mark.parametrize("view", ["sync", "async"])
+def test_progress_tells_no_fixed_argument(add_mcp_server, view):
+    async def dig(tenant: str, ctx: Context) -> str:
+        await ctx.report_progress(1, 2, f"asking for {tenant}")
+        await ctx.report_progress(2, 2)
+        return "dug"
+
+    add_mcp_server("mine", fake_server("mine", tools={"dig": dig}))
+    toolset = Toolset(["mine"], fixed_arguments={"dig": {"tenant": SECRET}})
+    heard: list[Progress] = []
+
+    async def hear(progress: Progress) -> None:
+        heard.append(progress)
+
+    async def main() -> None:
+        await toolset.acall_tool("dig", on_progress=hear)
+        await close_connections()
+
+    if view == "sync":
+        toolset.call_tool("dig", on_progress=heard.append)
+    else:
+        asyncio.run(main())
+
+    assert [(each.progress, each.message) for each in heard] == [(1, "asking for ***"), (2, None)]
