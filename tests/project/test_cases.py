@@ -1,4 +1,4 @@
-"""Which test stands for which case of public problem reports: of processes (P), tools (T), filters (D13).
+"""Which test stands for which case of public problem reports: processes (P), tools (T), filters (D13), loops (L).
 
 A case says how a server or its transport breaks in practice. The tests named here play it; each exists.
 """
@@ -224,6 +224,58 @@ CASES: dict[str, tuple[str, ...]] = {
         "services/test_toolset_async.py::test_what_is_refused_is_refused_on_a_loop_too",
         "toolsets/test_rules.py::test_blocked_beats_allowed_at_every_level",
         "client/test_found_names.py::test_a_tool_that_is_blocked_now_is_not_called_any_more",
+    ),
+    # The loop of a model that calls tools.
+    "L01 arguments that are no JSON": (
+        "agents/test_loop_cases.py::test_arguments_that_are_no_json_are_told_the_model_and_not_sent",
+        "agents/test_provider_cases.py::test_of_parallel_calls_each_gets_its_answer_whatever_is_wrong_with_the_others",
+    ),
+    "L02 bad JSON passed off as no arguments": (
+        "agents/test_loop_cases.py::test_arguments_that_are_no_json_are_told_the_model_and_not_sent",
+    ),
+    "L05 a tool that there is not": (
+        "agents/test_loop_cases.py::test_an_unknown_tool_is_told_with_the_names_that_there_are",
+        "agents/test_loop_cases.py::test_many_unknown_tools_in_a_row_end_at_the_limit_of_rounds",
+        "agents/test_loop_cases.py::test_a_list_of_valid_names_is_bounded",
+        "agents/test_loop_cases.py::test_the_name_of_a_tool_on_its_server_will_do",
+    ),
+    "L06 a loop without end": (
+        "agents/test_loop_cases.py::test_a_loop_without_end_ends_at_the_limit_and_is_no_answer",
+        "agents/test_loop_cases.py::test_a_call_repeated_over_and_over_is_pointed_out",
+        "agents/test_provider_cases.py::test_a_run_without_end_stops_at_its_rounds_and_can_be_continued",
+    ),
+    "L07 an empty result": (
+        "agents/test_loop_cases.py::test_an_empty_result_is_something_to_read",
+        "agents/test_provider_cases.py::test_empty_and_endless_results_make_requests_that_are_taken",
+    ),
+    "L08 one of several calls fails": (
+        "agents/test_loop_cases.py::test_one_of_several_calls_fails_and_all_are_answered_in_order",
+        "agents/test_provider_cases.py::test_of_parallel_calls_each_gets_its_answer_whatever_is_wrong_with_the_others",
+    ),
+    "L10 structured content alone": (
+        "services/test_toolset.py::test_structured_content_alone_is_read_as_json",
+        "toolsets/test_rendering.py::test_without_text_the_structure_is_told_as_json",
+    ),
+    "L11 images and other files": (
+        "agents/test_surroundings.py::test_images_are_parts_and_other_files_are_notes",
+        "agents/test_surroundings.py::test_a_provider_takes_what_a_tool_returned",
+        "agents/test_provider_cases.py::test_images_are_seen_and_other_binary_content_is_told_of",
+    ),
+    "L12 one bad schema": (
+        "agents/test_offering.py::test_a_tool_that_a_provider_cannot_be_told_of_is_left_out_alone",
+        "agents/test_offered_tools.py::test_tools_that_cannot_be_said_are_left_out_alone",
+    ),
+    "L13 two tools of one name": (
+        "agents/test_provider_cases.py::test_tools_of_one_name_on_two_servers_are_two_tools",
+    ),
+    "L14 a server that dies in mid run": (
+        "agents/test_surroundings.py::test_a_server_that_dies_is_told_the_model_and_the_run_goes_on",
+        "agents/test_crashes.py::test_a_write_of_a_worker_that_is_gone_is_not_repeated_and_said_to_be_unknown",
+        "agents/test_provider_cases.py::test_a_server_that_dies_in_a_call_is_an_answer_and_the_run_goes_on",
+    ),
+    "L15 a very long result": (
+        "agents/test_loop_cases.py::test_a_huge_result_is_cut_and_marked",
+        "agents/test_provider_cases.py::test_empty_and_endless_results_make_requests_that_are_taken",
     ),
 }
 
