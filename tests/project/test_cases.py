@@ -1,4 +1,4 @@
-"""Which test stands for which case of public problem reports: processes (P), tools (T), filters (D13), loops (L).
+"""Which test stands for which case of public reports: of processes (P), tools (T), filters (D13), loops (L).
 
 A case says how a server or its transport breaks in practice. The tests named here play it; each exists.
 """
