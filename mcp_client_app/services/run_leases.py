@@ -122,14 +122,22 @@ def pause(
     """Let a run wait for people. Writes ``run.paused``.
 
     Returns:
-        Where it stands then: ``queued`` if people were faster, and everything is decided already.
+        Where it stands then: ``queued`` if people were faster, and everything is decided already;
+        ``cancelled`` if somebody has asked for that.
 
     Raises:
         RunStateError: The worker does not hold the run any more.
     """
     progress = _progress(messages, usage, tool_rounds, seconds_used)
+    is_to_be_cancelled = renew(run_id, owner).cancel
     with transaction.atomic(using=database()):
+        if is_to_be_cancelled:
+            close_approvals(run_id)
         run = _held_and_locked(run_id, owner)
+        if run.cancel_requested_at is not None:
+            write(run, events)
+            end(run, RunStatus.CANCELLED, **progress)
+            return run.state
         told = [*events, ("run.paused", {"status": status.value})]
         write(
             run,

@@ -159,6 +159,24 @@ def test_a_person_who_is_faster_than_the_pause_is_not_waited_for(
     assert (again.messages, again.attempts) == (["m"], 1)
 
 
+def test_a_run_that_is_to_be_cancelled_does_not_wait_for_people(new_run: NewRun, given: list[str]):
+    run = new_run(owner="a")
+    before = asked(run)
+    services.cancel_run(run.pk)
+    after = asked(run)
+
+    status = services.pause(run.pk, "a", RunStatus.AWAITING_APPROVAL, messages=["m"], events=[("round", {})])
+
+    row = fresh(run)
+    assert status is row.state is RunStatus.CANCELLED
+    assert (row.messages, row.lease_owner) == (["m"], "")
+    assert kinds(run) == ["run.started", "round", "run.cancelled"]
+    for approval in (before, after):
+        approval.refresh_from_db()
+        assert approval.status == "cancelled"
+    assert given == []
+
+
 @pytest.mark.parametrize("status", FINAL)
 def test_the_last_event_says_how_a_run_ended(new_run: NewRun, status: RunStatus):
     run = new_run(owner="a")

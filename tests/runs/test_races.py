@@ -202,3 +202,18 @@ def test_of_cancelling_and_finishing_one_holds(turn: int, new_run: NewRun):
     # Either it was too late, or the worker was told too late.
     assert isinstance(cancelled, RunStateError) or fresh(run).cancel_requested_at is not None
     assert kinds(run) == ["run.started", "run.completed"]
+
+
+@again
+def test_a_run_that_is_cancelled_while_it_pauses_ends(turn: int, new_run: NewRun, given: list[str]):
+    run = new_run(owner="a")
+    asked(run)
+
+    at_once(
+        partial(services.pause, run.pk, "a", RunStatus.AWAITING_APPROVAL, messages=[]),
+        partial(services.cancel_run, run.pk),
+    )
+
+    assert fresh(run).state is RunStatus.CANCELLED
+    assert not Approval.objects.filter(run=run).unsettled().exists()
+    assert given == []
