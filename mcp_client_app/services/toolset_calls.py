@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db import router, transaction
 
+from mcp_client_app import json_codec
 from mcp_client_app.conf import app_settings
 from mcp_client_app.configuration.output_filters import OutputFilter
 from mcp_client_app.datatypes import AgentSpec, ApprovalPolicy, InputHandler, Progress, ToolInfo, ToolResult
@@ -223,7 +224,9 @@ class Attempt:
             run=order.run,
             call_id=order.call_id,
         )
-        return call if arguments == call.given else self._prepared(view, arguments)
+        # To Python True is 1, to a tool it is not.
+        is_same = json_codec.canonical(arguments) == json_codec.canonical(call.given)
+        return call if is_same else self._prepared(view, arguments)
 
     def _trusts(self, server: str) -> bool:
         """Say whether the annotations of a server's tools count."""
