@@ -14,6 +14,7 @@ from mcp_client_app import services
 from mcp_client_app.exceptions import ApprovalError, InvalidArgumentsError
 from mcp_client_app.models import Approval
 from mcp_client_app.services.approval_rows import new_row, place
+from mcp_client_app.services.fingerprints import call_fingerprint
 from tests.approvals.cases import (
     BUY,
     GIVEN,
@@ -145,6 +146,27 @@ def test_what_a_database_does_to_arguments_does_not_change_the_call(ann, value):
     row.refresh_from_db()
     services.approve(row.pk)
     assert use(row, ann, row.arguments) == row.arguments
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        (1.0, 1, True),
+        (1e22, 10**22, True),
+        (1.5e300, 15 * 10**299, True),
+        ("a\0", "a\ufffd", True),
+        ({"x": 1, "y": 2}, {"y": 2, "x": 1}, True),
+        (1, True, False),
+        (0.1, 0, False),
+        (1e22, 10**22 + 1, False),
+        (1, "1", False),
+        ([1, 2], [2, 1], False),
+        (None, 0, False),
+    ],
+)
+def test_a_call_is_told_from_others_however_its_numbers_are_written(one, other, is_same):
+    fingerprints = [call_fingerprint(BUY, {"value": value}) for value in (one, other)]
+    assert (fingerprints[0] == fingerprints[1]) is is_same
 
 
 def test_a_whole_number_and_its_neighbour_are_different_calls(ann):

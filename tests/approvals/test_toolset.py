@@ -40,8 +40,7 @@ def toolset(add_mcp_server, reached) -> Any:
 def asked_for(toolset: Any, value: Any) -> str:
     with pytest.raises(ApprovalRequiredError) as caught:
         toolset.call_tool("box__keep", {"value": value})
-    approval: str = caught.value.approval
-    return approval
+    return str(caught.value.approval)
 
 
 def test_an_approved_call_is_made_once(toolset, reached):
