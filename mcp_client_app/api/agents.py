@@ -15,13 +15,14 @@ from mcp_client_app.api.serializers.agents import (
     AgentChangesSerializer,
     AgentConfigSerializer,
     NewAgentConfigSerializer,
+    UsableAgentSerializer,
 )
 from mcp_client_app.api.serializers.queries import AgentQuerySerializer
 from mcp_client_app.api.viewsets import MCPViewSet
 from mcp_client_app.models import AgentConfig
-from mcp_client_app.services.permissions import ADD_AGENT, CHANGE_AGENT, DELETE_AGENT, VIEW_AGENT
+from mcp_client_app.services.permissions import ADD_AGENT, CHANGE_AGENT, DELETE_AGENT, RUN_AGENT, VIEW_AGENT
 
-__all__ = ["AgentViewSet"]
+__all__ = ["AgentViewSet", "UsableAgentViewSet"]
 
 
 class AgentViewSet(MCPViewSet):
@@ -93,6 +94,17 @@ class AgentViewSet(MCPViewSet):
         # Elsewhere the data would be taken for the form to fill in.
         shown = data if self.action == "retrieve" else dict(data)
         return Response(shown, status=status, headers={"ETag": etag(row), **(headers or {})})
+
+
+class UsableAgentViewSet(MCPViewSet):
+    """The agents that the user may use, for front ends that let people choose."""
+
+    required: ClassVar = {"list": (RUN_AGENT,)}
+
+    def list(self, request: Request) -> Response:
+        """List the agents that you may use; nothing of their configuration."""
+        page = self.paginate_queryset(services.usable_agents(user=request.user))
+        return self.get_paginated_response(UsableAgentSerializer(page or [], many=True).data)
 
 
 def _fits(row: AgentConfig, query: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ PLACES = (
     "resource-templates",
     "prompts",
     "agents",
+    "usable-agents",
     "runs",
     "approvals",
     "calls",

@@ -8,7 +8,7 @@ from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
 
 from mcp_client_app.api import schema_examples as examples
-from mcp_client_app.api.agents import AgentViewSet
+from mcp_client_app.api.agents import AgentViewSet, UsableAgentViewSet
 from mcp_client_app.api.schema_parts import AGENT_NAME, IF_MATCH, operation
 from mcp_client_app.api.serializers import agents, queries
 
@@ -33,7 +33,7 @@ class ArgumentChangesExtension(OpenApiSerializerFieldExtension):  # type: ignore
 
 def describe_agents() -> None:
     """Describe the endpoints below ``agents/``."""
-    agent = agents.AgentConfigSerializer
+    agent, usable = agents.AgentConfigSerializer, agents.UsableAgentSerializer
     operation(
         AgentViewSet,
         "list",
@@ -50,3 +50,4 @@ def describe_agents() -> None:
         AgentViewSet, "partial_update", "agents_update", agent, shown=examples.AGENT_CHANGES, **changing
     )
     operation(AgentViewSet, "destroy", "agents_delete", {204: None}, **changing)
+    operation(UsableAgentViewSet, "list", "usable_agents_list", usable(many=True), errors=(404,))

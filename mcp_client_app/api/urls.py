@@ -12,7 +12,8 @@ from typing import Final
 from django.urls import URLPattern, re_path
 
 from mcp_client_app.api.agent_calls import AgentCallViewSet
-from mcp_client_app.api.agents import AgentViewSet
+from mcp_client_app.api.agent_runs import AgentRunViewSet
+from mcp_client_app.api.agents import AgentViewSet, UsableAgentViewSet
 from mcp_client_app.api.approvals import ApprovalViewSet
 from mcp_client_app.api.calls import RequestViewSet, ToolCallViewSet
 from mcp_client_app.api.connections import ConnectionViewSet, ServerConnectionViewSet
@@ -20,7 +21,7 @@ from mcp_client_app.api.health import HealthViewSet
 from mcp_client_app.api.history import HistoryViewSet
 from mcp_client_app.api.index import IndexViewSet, NowhereViewSet
 from mcp_client_app.api.offers import OfferViewSet, ServerOfferViewSet
-from mcp_client_app.api.runs import AgentRunViewSet, RunViewSet
+from mcp_client_app.api.runs import RunViewSet
 from mcp_client_app.api.servers import ServerViewSet
 from mcp_client_app.api.transfer import TransferViewSet
 from mcp_client_app.api.viewsets import MCPViewSet
@@ -76,6 +77,7 @@ urlpatterns = [
     _endpoint("complete", RequestViewSet, "complete", post="complete"),
     _endpoint("connect", ConnectionViewSet, "connect", post="connect"),
     _endpoint("disconnect", ConnectionViewSet, "disconnect", post="disconnect"),
+    _endpoint("usable-agents", UsableAgentViewSet, "usable-agent-list", get="list"),
     _endpoint("agents", AgentViewSet, "agent-list", get="list", post="create"),
     _endpoint(
         AGENT,

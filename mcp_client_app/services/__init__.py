@@ -15,6 +15,7 @@ from mcp_client_app.services.agents import (
     remove_agent,
     save_agent,
     update_agent,
+    usable_agents,
 )
 from mcp_client_app.services.approval_decisions import (
     answer_input,
@@ -152,6 +153,7 @@ from mcp_client_app.services.twins import (
     async_servers,
     aupdate_agent,
     aupdate_server,
+    ausable_agents,
     ause_approval,
 )
 
@@ -239,6 +241,7 @@ __all__ = [
     "atest_server",
     "aupdate_agent",
     "aupdate_server",
+    "ausable_agents",
     "ause_approval",
     "aworker_states",
     "call_limit",
@@ -299,6 +302,7 @@ __all__ = [
     "test_server",
     "update_agent",
     "update_server",
+    "usable_agents",
     "use_approval",
     "worker_states",
 ]

@@ -45,6 +45,7 @@ __all__ = [
     "save_agent",
     "save_agent_server",
     "update_agent",
+    "usable_agents",
 ]
 
 _SET_BY_US: Final = frozenset(
@@ -71,6 +72,16 @@ def get_agent(name: str, *, user: Any = None) -> AgentConfig:
     """
     require(user, VIEW_AGENT)
     return _find(name)
+
+
+def usable_agents(*, user: Any = None) -> list[AgentConfig]:
+    """Return the agents that a user may use, by name.
+
+    Raises:
+        PermissionDeniedError: The user may not use agents.
+    """
+    require(user, RUN_AGENT)
+    return list(_rows().enabled().for_user(user).order_by("name"))
 
 
 def agent_spec(name: str, *, user: Any = None) -> AgentSpec:

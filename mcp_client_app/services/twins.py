@@ -46,6 +46,7 @@ __all__ = [
     "async_servers",
     "aupdate_agent",
     "aupdate_server",
+    "ausable_agents",
     "ause_approval",
 ]
 
@@ -65,6 +66,7 @@ alist_agents = sync_to_async(agents.list_agents)
 aremove_agent = sync_to_async(agents.remove_agent)
 asave_agent = sync_to_async(agents.save_agent)
 aupdate_agent = sync_to_async(agents.update_agent)
+ausable_agents = sync_to_async(agents.usable_agents)
 
 aimport_servers = sync_to_async(transfer.import_servers)
 aexport_servers = sync_to_async(transfer.export_servers)

@@ -7,7 +7,6 @@ from django.contrib.auth.models import Group
 
 from mcp_client_app import services
 from mcp_client_app.models import AgentConfig, AgentServer
-from tests.api.conftest import user_with
 from tests.stored import stored
 
 SECRET = "s3cret-value-that-never-shows"
@@ -368,9 +367,19 @@ def test_the_form_of_the_browsable_api_shows_what_is_stored_and_no_secret(api):
     assert SECRET not in page
 
 
-def test_a_user_of_an_agent_needs_no_look_at_its_configuration(api_as):
-    agent()
-    user = user_with("run_agentconfig", name="runner")
+def test_a_user_of_agents_finds_them_without_a_look_at_their_configuration(api_as):
+    Group.objects.create(name="others")
+    agent("open", label="Help", model="openai:gpt-5", instructions="Be kind.")
+    agent("tools", description="Only tools.")
+    agent("closed", groups=["others"])
+    agent("off", enabled=False)
+    api = api_as("run_agentconfig")
 
-    assert services.agent_spec("support", user=user).name == "support"
-    assert api_as("run_agentconfig", name="other").get("agents/support/").status_code == 403
+    answer = api.get("usable-agents/")
+
+    assert answer.json()["results"] == [
+        {"name": "open", "label": "Help", "description": "", "has_model": True},
+        {"name": "tools", "label": "", "description": "Only tools.", "has_model": False},
+    ]
+    assert api.get("agents/").status_code == api.get("agents/open/").status_code == 403
+    assert api_as(*EDITOR, name="editor").get("usable-agents/").status_code == 403

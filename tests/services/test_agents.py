@@ -255,6 +255,7 @@ def test_what_was_masked_in_model_settings_is_kept_when_it_comes_back_as_null():
         ("change_agentconfig", lambda user: services.save_agent(AgentConfig.objects.get(), user=user)),
         ("delete_agentconfig", lambda user: services.remove_agent("support", user=user)),
         ("run_agentconfig", lambda user: services.agent_spec("support", user=user)),
+        ("run_agentconfig", lambda user: services.usable_agents(user=user)),
     ],
 )
 def test_each_verb_needs_its_permission_and_no_other(permission, verb, make_user):
@@ -286,6 +287,10 @@ def test_an_agent_with_groups_is_for_their_members_alone(make_user):
     assert services.agent_spec("support").name == "support"
     with pytest.raises(UnknownAgentError):
         services.agent_spec("support", user=outside)
+    add("open")
+    add("off", enabled=False)
+    assert [row.name for row in services.usable_agents(user=inside)] == ["open", "support"]
+    assert [row.name for row in services.usable_agents(user=outside)] == ["open"]
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
@@ -325,6 +330,7 @@ async def test_each_verb_has_an_async_twin():
     assert (await services.aget_agent("helper")).label == "Help"
     await services.aupdate_agent("helper", label="Hilfe")
     assert [each.label for each in await services.alist_agents()] == ["Hilfe"]
+    assert [each.name for each in await services.ausable_agents()] == ["helper"]
     assert (await services.aagent_spec("helper")).servers[0].name == "files"
     await services.aremove_agent("helper")
     assert await services.alist_agents() == []

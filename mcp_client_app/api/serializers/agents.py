@@ -18,7 +18,12 @@ from mcp_client_app.models import AgentConfig, AgentServer
 from mcp_client_app.services.agent_choices import SERVER_FIELDS
 from mcp_client_app.services.permissions import CHANGE_AGENT, may
 
-__all__ = ["AgentChangesSerializer", "AgentConfigSerializer", "NewAgentConfigSerializer"]
+__all__ = [
+    "AgentChangesSerializer",
+    "AgentConfigSerializer",
+    "NewAgentConfigSerializer",
+    "UsableAgentSerializer",
+]
 
 SETTABLE = (
     "label",
@@ -119,6 +124,23 @@ class AgentConfigSerializer(serializers.ModelSerializer[AgentConfig]):
         told["servers"].sort(key=lambda server: server["server"].casefold())
         told["groups"].sort()
         return told
+
+
+class UsableAgentSerializer(serializers.ModelSerializer[AgentConfig]):
+    """An agent, for those who may use it."""
+
+    has_model = serializers.SerializerMethodField(
+        help_text="Whether it can be run; else it only serves tools."
+    )
+
+    class Meta:
+        model = AgentConfig
+        fields = ("name", "label", "description", "has_model")
+        read_only_fields = fields
+
+    def get_has_model(self, instance: AgentConfig) -> bool:
+        """Say whether there is a model; which one is no business of users."""
+        return bool(instance.model)
 
 
 # Changed -----------------------------------------------------------------------------------
