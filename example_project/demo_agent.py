@@ -43,7 +43,7 @@ SCRIPTED: Final = "scripted"
 _REAL_MODELS: Final = (
     ("OPENAI_API_KEY", "openai:gpt-5-mini"),
     ("OPENAI_BASE_URL", "openai-chat:default"),
-    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"),
+    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
 )
 """Variable -> the model that is used when it is set; ``EXAMPLE_MODEL`` names another one."""
 

@@ -43,7 +43,7 @@ NEW_AGENT: Final = [
         "An agent with two servers",
         value={
             "name": "support",
-            "model": "anthropic:claude-sonnet-4-5",
+            "model": "anthropic:claude-sonnet-5-5",
             "instructions": "Answer questions about tickets.",
             "approval": "writes",
             "servers": [

@@ -39,7 +39,7 @@ def test_openais_default_key_never_goes_to_an_address_of_ones_own(model):
 
 
 def test_anthropics_default_keys_never_go_to_an_address_of_ones_own():
-    client = make(model="anthropic:claude-sonnet-4-5", base_url="http://127.0.0.1:9/").client
+    client = make(model="anthropic:claude-sonnet-5-5", base_url="http://127.0.0.1:9/").client
 
     assert list(client.auth_headers.values()) == [f"Bearer {NO_KEY}"]
     assert SECRET not in str(client.auth_headers) + str(client.default_headers)

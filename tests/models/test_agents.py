@@ -190,7 +190,7 @@ def test_a_grant_lasts_until_somebody_without_it_changes_where_the_key_goes():
 
     for field, value in (
         ("base_url", "https://elsewhere.example"),
-        ("model", "anthropic:claude-sonnet-4-5"),
+        ("model", "anthropic:claude-sonnet-5-5"),
         ("api_key_variable", "OTHER_KEY"),
     ):
         changed = AgentConfig.objects.get()
