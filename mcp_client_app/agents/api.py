@@ -20,6 +20,7 @@ from mcp_client_app.agents.requirements import load
 from mcp_client_app.agents.result import AgentResult
 from mcp_client_app.agents.streams import RunEvent, aread, read
 from mcp_client_app.client.loop import forbid_running_loop
+from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import ConfigurationError, MCPClientError, RunStateError
 from mcp_client_app.models import AgentRun
 from mcp_client_app.services import run_submission, runs
@@ -96,11 +97,15 @@ async def arun_agent(
     correlation_id: str | None = None,
 ) -> AgentResult:
     """Async twin of ``run_agent``; cancelling it cancels the run."""
-    run = await sync_to_async(_committed_run)(
+    run = await _acommitted_run(
         name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
     )
     loop = get_agents_loop()
-    await loop.arun(lambda: drive_here(run.pk, loop, model=model))
+    try:
+        await loop.arun(lambda: drive_here(run.pk, loop, model=model))
+    except asyncio.CancelledError:
+        await asyncio.shield(sync_to_async(_withdraw)(run))
+        raise
     return await sync_to_async(_result)(run.pk)
 
 
@@ -150,7 +155,7 @@ async def astream_agent(
     correlation_id: str | None = None,
 ) -> AsyncGenerator[RunEvent, None]:
     """Async twin of ``stream_agent``."""
-    run = await sync_to_async(_committed_run)(
+    run = await _acommitted_run(
         name, prompt, history=history, user=user, deps=deps, model=model, correlation_id=correlation_id
     )
     with feed.watch(run.pk) as watch:
@@ -253,6 +258,16 @@ def _committed_run(name: str, prompt: str, **options: Any) -> AgentRun:
     return new_run(name, prompt, **options)
 
 
+async def _acommitted_run(name: str, prompt: str, **options: Any) -> AgentRun:
+    """Do the same; if this is cancelled meanwhile, no run is left."""
+    stored = asyncio.ensure_future(sync_to_async(_committed_run)(name, prompt, **options))
+    try:
+        return await asyncio.shield(stored)
+    except asyncio.CancelledError:
+        await sync_to_async(_withdraw)(await stored)
+        raise
+
+
 def _drive_live(run: AgentRun, model: Model | None) -> None:
     loop = get_agents_loop()
     loop.spawn(lambda: drive_here(run.pk, loop, model=model, live=True))
@@ -262,6 +277,12 @@ def _leave(run: AgentRun) -> None:
     """Cancel a run that was watched, and is watched no more."""
     with contextlib.suppress(MCPClientError):  # it is over already
         cancel_agent_run(run.pk)
+
+
+def _withdraw(run: AgentRun) -> None:
+    """Cancel a run that was not begun yet; one that was ends by itself."""
+    if runs.get_run(run.pk).state is RunStatus.QUEUED:
+        _leave(run)
 
 
 def _result(run_id: Any) -> AgentResult:

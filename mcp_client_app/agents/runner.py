@@ -57,6 +57,9 @@ logger = logging.getLogger(__name__)
 
 __all__ = ["drive"]
 
+MOST_WARNINGS = 1000
+"""So many are remembered as told."""
+
 _USAGE = TypeAdapter(RunUsage)
 
 
@@ -268,8 +271,14 @@ class _Drive:
                 self._telling.pass_on("text.delta", {"index": event.index, "text": event.delta.content_delta})
 
     def _warn(self, warnings: tuple[str, ...]) -> None:
+        """Log what is wrong with tools: once, not in each run."""
+        told = self._loop.kept.setdefault(_Drive, set())
+        if len(told) > MOST_WARNINGS:
+            told.clear()
         for warning in warnings:
-            logger.warning("The agent %r: %s", self._spec.name, warning)
+            if (self._spec.name, warning) not in told:
+                told.add((self._spec.name, warning))
+                logger.warning("The agent %r: %s", self._spec.name, warning)
 
     # Coming to rest --------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import transaction
+from django.db.models.signals import post_save
 from django.utils import timezone
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
@@ -137,6 +138,36 @@ async def test_a_caller_that_is_cancelled_cancels_the_run(waiter, arrived):
 
     assert run.state is RunStatus.CANCELLED
     assert "Nobody waited" in run.detail
+    await close_connections()
+
+
+async def test_a_caller_that_is_cancelled_before_the_run_begins_withdraws_it(waiter):
+    loop = get_agents_loop()
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        held.set()
+        go_on.wait(60)
+
+    loop.call_soon(hold)  # nothing begins meanwhile
+    assert await sync_to_async(held.wait, thread_sensitive=False)(60)
+    stored = threading.Event()
+
+    def tell(**kwargs):
+        stored.set()
+
+    post_save.connect(tell, sender=AgentRun)
+    try:
+        task = asyncio.ensure_future(arun_agent("waiter", "Go."))
+        assert await sync_to_async(stored.wait, thread_sensitive=False)(60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    finally:
+        post_save.disconnect(tell, sender=AgentRun)
+        go_on.set()
+
+    assert (await sync_to_async(AgentRun.objects.get)()).state is RunStatus.CANCELLED
     await close_connections()
 
 

@@ -52,6 +52,10 @@ def test_a_tool_that_a_provider_cannot_be_told_of_is_left_out_alone(agent, add_m
 
 def test_warnings_are_told_once_while_nothing_changes(agent, add_mcp_server, caplog):
     test_a_tool_that_a_provider_cannot_be_told_of_is_left_out_alone(agent, add_mcp_server, caplog)
+    model = scripted(says("Done."))
+    assert model.function is not None
+    fussy = FunctionModel(model.function, profile=ModelProfile(json_schema_transformer=Fussy))
+    run_agent("clerk", "Once more.", model=fussy)
 
     assert caplog.text.count("'bulk__many' is left out") == 1
 
