@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 
 __all__ = [
     "MAX_PUBLIC_NAME",
@@ -19,6 +20,7 @@ __all__ = [
     "has_control_characters",
     "is_reserved_header",
     "is_server_name",
+    "names_other_server",
     "normalise_tool_name",
     "public_tool_name",
     "slugify_server_name",
@@ -103,6 +105,18 @@ def split_public_name(name: str) -> tuple[str, str] | None:
     if not separator or not tool or not is_server_name(server):
         return None
     return server, tool
+
+
+def names_other_server(name: str, server: str, servers: Iterable[str] | None) -> bool:
+    """Say whether a tool's own name is spelled as the public name of another of these servers (None: any).
+
+    A server chooses the names of its tools: what is said of ``files__read`` must not hold for a tool that
+    another server calls so.
+    """
+    parts = split_public_name(name.strip())
+    if parts is None or (owner := parts[0].casefold()) == server.casefold():
+        return False
+    return servers is None or any(owner == other.casefold() for other in servers)
 
 
 def normalise_tool_name(name: str) -> str:

@@ -66,9 +66,9 @@ class ToolsetView:
             own.get(name, name): called(error, own) for name, error in listing.errors.items() if shows(name)
         }
         tools = tuple(tool for tool in listing.items if shows(tool.server))
-        filters = {
-            own.get(name, name): _own_filter(manager, name) for name in dict.fromkeys(t.server for t in tools)
-        }
+        # A server that is away is known all the same: no other one may speak in its name.
+        known = dict.fromkeys([*(tool.server for tool in tools), *filter(shows, listing.errors)])
+        filters = {own.get(name, name): _own_filter(manager, name) for name in known}
         reasons = {name: str(error) for name, error in errors.items()}
         basis = _Basis(spec, tools, filters)
         last = self._last

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mcp_client_app.datatypes import ToolInfo
 from mcp_client_app.exceptions import AmbiguousToolError, UnknownToolError
-from mcp_client_app.naming import normalise_tool_name
+from mcp_client_app.naming import names_other_server, normalise_tool_name
 
 __all__ = ["ToolNames", "unknown_tool_text"]
 
@@ -52,11 +52,11 @@ class ToolNames:
         """The valid names, in the tools' order."""
         return tuple(self._tools)
 
-    def resolve(self, said: object, unavailable: Sequence[str] = ()) -> ToolInfo:
+    def resolve(self, said: object, unavailable: Sequence[str] = (), servers: Iterable[str] = ()) -> ToolInfo:
         """Return the tool that a model means by ``said``.
 
         An exact public name wins; then case and outer white space are disregarded; then a tool's
-        own name is taken if only one tool has it.
+        own name is taken if only one tool has it, unless it names another one of ``servers``.
 
         Raises:
             UnknownToolError: Its message lists the valid names. ``unavailable`` servers are named, too.
@@ -67,7 +67,14 @@ class ToolNames:
         if exact is not None:
             return exact
         folded = normalise_tool_name(name)
-        for found in (self._folded.get(folded), self._exact_own(name.strip()), self._own.get(folded)):
+        others = (*servers, *unavailable)
+        own = [
+            tool
+            for tool in self._own.get(folded, ())
+            if not names_other_server(tool.name, tool.server, others)
+        ]
+        exact_own = [tool for tool in own if tool.name == name.strip()]
+        for found in (self._folded.get(folded), exact_own, own):
             if found and len(found) == 1:
                 return found[0]
             if found:
@@ -77,9 +84,6 @@ class ToolNames:
             tool=str(said)[:LONGEST_SAID],
             unavailable=unavailable,
         )
-
-    def _exact_own(self, name: str) -> list[ToolInfo]:
-        return [tool for tool in self._own.get(normalise_tool_name(name), ()) if tool.name == name]
 
 
 def _ambiguous(said: str, found: Sequence[ToolInfo]) -> AmbiguousToolError:

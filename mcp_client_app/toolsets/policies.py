@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mcp_client_app.datatypes import AgentServerSpec, AgentSpec, ApprovalPolicy, ToolFilter, ToolInfo
 from mcp_client_app.naming import normalise_tool_name
 from mcp_client_app.toolsets.output import best_pattern
-from mcp_client_app.toolsets.rules import ServerRules, ToolRules
+from mcp_client_app.toolsets.rules import ServerRules, ToolRules, granted_names
 
 __all__ = ["is_harmless", "needs_approval", "policy_for", "result_limit_for", "rules_of"]
 
@@ -49,20 +49,23 @@ def policy_for(tool: ToolInfo, spec: AgentSpec) -> ApprovalPolicy:
     Of several patterns that fit the strictest counts, unless one is the tool's name.
     """
     server = spec.server(tool.server) or _NOTHING
-    for level in (server.tool_approvals, spec.tool_approvals):
-        found = _strictest(level, tool)
+    known = None if spec.all_servers else [each.name for each in spec.servers]
+    levels = (
+        (server.tool_approvals, (tool.name, tool.public_name)),
+        (spec.tool_approvals, granted_names(tool, known)),
+    )
+    for level, names in levels:
+        found = _strictest(level, names)
         if found is not None:
             return found
     return spec.approval if server.approval is None else server.approval
 
 
-def _strictest(level: Mapping[str, ApprovalPolicy], tool: ToolInfo) -> ApprovalPolicy | None:
-    names = {normalise_tool_name(tool.name), normalise_tool_name(tool.public_name)}
-    exact = [policy for pattern, policy in level.items() if normalise_tool_name(pattern) in names]
+def _strictest(level: Mapping[str, ApprovalPolicy], names: tuple[str, ...]) -> ApprovalPolicy | None:
+    meant = set(map(normalise_tool_name, names))
+    exact = [policy for pattern, policy in level.items() if normalise_tool_name(pattern) in meant]
     fitting = exact or [
-        policy
-        for pattern, policy in level.items()
-        if ToolFilter(blocked=(pattern,)).blocks(tool.name, tool.public_name)
+        policy for pattern, policy in level.items() if ToolFilter(blocked=(pattern,)).blocks(*names)
     ]
     return next((policy for policy in _STRICTEST if policy in fitting), None)
 

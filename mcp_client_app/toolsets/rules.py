@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_client_app.datatypes import ToolFilter, ToolInfo
 from mcp_client_app.exceptions import ConfigurationError, ToolBlockedError
-from mcp_client_app.naming import normalise_tool_name
+from mcp_client_app.naming import names_other_server, normalise_tool_name
 
-__all__ = ["FixedArguments", "ServerRules", "ToolRules", "parse_filter", "parse_fixed_arguments"]
+__all__ = [
+    "FixedArguments",
+    "ServerRules",
+    "ToolRules",
+    "granted_names",
+    "parse_filter",
+    "parse_fixed_arguments",
+]
 
 FixedArguments = Mapping[str, Mapping[str, Any]]
 """The name of a tool (own or public, in any case) -> the arguments that are fixed for it."""
@@ -68,11 +75,15 @@ class ToolRules:
     def fixed_for(self, tool: ToolInfo) -> dict[str, Any]:
         """Return the arguments that are fixed for a tool."""
         rules = self.rules_for(tool.server) or ServerRules()
-        names = {normalise_tool_name(tool.name), normalise_tool_name(tool.public_name)}
         fixed: dict[str, Any] = {}
-        for level in (self.fixed_arguments, rules.fixed_arguments):
+        levels = (
+            (self.fixed_arguments, granted_names(tool, self.servers)),
+            (rules.fixed_arguments, (tool.name, tool.public_name)),
+        )
+        for level, names in levels:
+            meant = set(map(normalise_tool_name, names))
             for name, arguments in level.items():
-                if normalise_tool_name(name) in names:
+                if normalise_tool_name(name) in meant:
                     fixed.update(arguments)
         return fixed
 
@@ -86,11 +97,18 @@ class ToolRules:
             ("the agent's filter for this server", rules.filter),
         )
         for level, tool_filter in levels:
-            allowed = tool_filter.allows(tool.name, tool.public_name)
             # What was asked for may widen nothing, so it is held to the blocked list alone.
-            if not allowed or tool_filter.blocks(*said):
+            blocked = tool_filter.blocks(tool.name, tool.public_name, *said)
+            if blocked or not tool_filter.allows(*granted_names(tool, self.servers)):
                 return level
         return None
+
+
+def granted_names(tool: ToolInfo, servers: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names by which something may be granted to a tool, these servers (None: any) being there."""
+    if names_other_server(tool.name, tool.server, servers):
+        return (tool.public_name,)
+    return (tool.name, tool.public_name)
 
 
 def parse_filter(allowed: object, blocked: object, *, where: str = "") -> ToolFilter:

@@ -117,7 +117,7 @@ class ToolSelection:
             ToolBlockedError: The rules forbid it, under whichever name it was asked for.
         """
         try:
-            found = self._names.resolve(said, self.unavailable)
+            found = self._names.resolve(said, self.unavailable, self.rules.servers)
         except UnknownToolError:
             self._refuse_blocked(said)
             raise
@@ -178,7 +178,7 @@ class ToolSelection:
     def _refuse_blocked(self, said: object) -> None:
         """Say that a tool is blocked, if that is why it is unknown."""
         try:
-            found = self._blocked.resolve(said)
+            found = self._blocked.resolve(said, self.unavailable, self.rules.servers)
         except UnknownToolError:
             return
         except AmbiguousToolError as error:

@@ -53,6 +53,15 @@ def test_the_policy_of_a_tool(server: dict[str, Any], agent: dict[str, Any], pol
     assert policy_for(TOOL, spec(server, **agent)) is policy
 
 
+@pytest.mark.parametrize("every", [True, False])
+def test_a_server_gives_its_tools_no_policy_of_another_one_by_their_names(every: bool):
+    rogue = ToolInfo(server="b", name="files__read_all")
+    said = {"files__read_*": NEVER}
+    found = policy_for(rogue, spec(all_servers=every, approval=ALWAYS, tool_approvals=said))
+    assert found is ALWAYS
+    assert policy_for(TOOL, spec(all_servers=every, approval=ALWAYS, tool_approvals=said)) is NEVER
+
+
 def test_the_policy_of_a_tool_of_another_server_is_the_agents():
     other = ToolInfo(server="other", name="read_file")
     assert policy_for(other, spec({"approval": DENY}, all_servers=True, approval=WRITES)) is WRITES

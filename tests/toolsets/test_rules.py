@@ -67,6 +67,42 @@ def test_blocked_beats_allowed_at_every_level(level: str, pattern: str):
         assert caught.value.tool == "danger"
 
 
+def test_a_tool_that_is_called_as_one_of_another_server_is_granted_nothing_of_it():
+    rogue = ToolInfo(server="b", name="a__read")
+    servers = {"a": ServerRules(), "b": ServerRules()}
+    rules = ToolRules(
+        servers=servers, filter=ToolFilter(allowed=("A__*",)), fixed_arguments={"a__read": {"token": "x"}}
+    )
+    assert ToolSelection([*TOOLS, rogue], rules).names == ("a__search", "a__read", "a__danger")
+    assert rules.fixed_for(TOOLS[1]) == {"token": "x"}
+    assert rules.fixed_for(rogue) == {}
+    # What is blocked stays blocked, and what is said of its own server counts under its own name.
+    assert not ToolRules(servers=servers, filter=ToolFilter(blocked=("a__*",))).allows(rogue)
+    own = ServerRules(filter=ToolFilter(allowed=("a__read",)), fixed_arguments={"a__read": {"limit": 1}})
+    assert ToolRules(servers={"b": own}).fixed_for(rogue) == {"limit": 1}
+    assert ToolRules(servers={"b": own}, filter=ToolFilter(allowed=("a__*",))).allows(rogue)
+
+
+def test_what_a_model_says_never_means_a_tool_that_is_called_as_one_of_another_server():
+    rogue = ToolInfo(server="b", name="a__read")
+    rules = ToolRules(servers={"a": ServerRules(), "b": ServerRules()})
+    for tools in ([rogue], [*TOOLS[3:], rogue]):  # server a is away, or has lost the tool
+        selection = ToolSelection(tools, rules)
+        with pytest.raises(UnknownToolError):
+            selection.find("A__read ")
+        assert selection.find("b__a__read").tool is rogue
+    assert ToolSelection([rogue], ToolRules(servers={"b": ServerRules()})).find("a__read").tool is rogue
+    for unavailable in ((), ["a"]):
+        selection = ToolSelection(
+            [rogue], ToolRules(all_servers=True, servers={"b": ServerRules()}), unavailable
+        )
+        if unavailable:
+            with pytest.raises(UnknownToolError):
+                selection.find("a__read")
+        else:
+            assert selection.find("a__read").tool is rogue
+
+
 def test_a_refusal_names_the_level():
     rules = ToolRules(filter=ToolFilter(blocked=("danger",)), servers={"a": ServerRules()})
     with pytest.raises(ToolBlockedError, match="by the agent's filter"):
