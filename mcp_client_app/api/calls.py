@@ -15,7 +15,13 @@ from rest_framework.serializers import BaseSerializer
 
 from mcp_client_app import services
 from mcp_client_app.api.events import event_response
-from mcp_client_app.api.orders import CORRELATION_HEADER, ToolCallOrder, correlation_id, with_input
+from mcp_client_app.api.orders import (
+    CORRELATION_HEADER,
+    REPLAYED_HEADER,
+    ToolCallOrder,
+    correlation_id,
+    with_input,
+)
 from mcp_client_app.api.serializers.calls import (
     CompletionRequestSerializer,
     CompletionSerializer,
@@ -40,7 +46,7 @@ class OrderViewSet(StreamingViewSet):
         headers = {CORRELATION_HEADER: order.correlation_id}
         if order.kept is not None:
             status, body = order.kept
-            return Response(body, status=status, headers={**headers, "Idempotent-Replayed": "true"})
+            return Response(body, status=status, headers={**headers, REPLAYED_HEADER: "true"})
         if wants_stream(self.request):
             request = self.request._request  # noqa: SLF001 (documented by REST framework)
             response = event_response(request, order)

@@ -22,10 +22,19 @@ from mcp_client_app.models import CallReceipt
 from mcp_client_app.models.calls import new_correlation_id
 from mcp_client_app.models.receipts import MAX_KEY
 
-__all__ = ["CORRELATION_HEADER", "KEY_HEADER", "ToolCallOrder", "correlation_id", "with_input"]
+__all__ = [
+    "CORRELATION_HEADER",
+    "KEY_HEADER",
+    "REPLAYED_HEADER",
+    "ToolCallOrder",
+    "correlation_id",
+    "idempotency_key",
+    "with_input",
+]
 
 CORRELATION_HEADER: Final = "X-Correlation-ID"
 KEY_HEADER: Final = "Idempotency-Key"
+REPLAYED_HEADER: Final = "Idempotent-Replayed"
 
 _NEVER_RAN: Final = frozenset(
     {
@@ -63,6 +72,21 @@ def correlation_id(request: HttpRequest | Request) -> str:
     return given if re.fullmatch(r"[\w.:-]{1,64}", given, re.ASCII) else new_correlation_id()
 
 
+def idempotency_key(request: Request, body: dict[str, Any]) -> str | None:
+    """Take the key of a request out of its body; the header wins.
+
+    Raises:
+        ValidationError: The header holds no key.
+    """
+    in_body = body.pop("idempotency_key", None)
+    key: str | None = request.headers.get(KEY_HEADER, in_body)
+    if key is not None and (not 0 < len(key) <= MAX_KEY or not key.isprintable()):
+        raise serializers.ValidationError(
+            {"idempotency_key": [f"Give a key of 1 to {MAX_KEY} printable characters."]}
+        )
+    return key
+
+
 def with_input(body: dict[str, Any]) -> dict[str, Any]:
     """Return what is asked of the services: what the client accepts, it is asked for itself."""
     others = {name: value for name, value in body.items() if name != "accept_input"}
@@ -87,11 +111,10 @@ class ToolCallOrder:
             ValidationError: The header holds no key.
             KeyReusedError, CallInProgressError: See these.
         """
-        in_body = body.pop("idempotency_key", None)
-        key = request.headers.get(KEY_HEADER, in_body)
+        key = idempotency_key(request, body)
         order = cls(request.user, body, correlation_id(request), **more)
         if key is not None:
-            order.receipt = services.claim_key(request.user, _sound(key), {**body, **more})
+            order.receipt = services.claim_key(request.user, key, {**body, **more})
         return order
 
     @property
@@ -174,11 +197,3 @@ def _may_have_run(error: Exception) -> bool:
     if not isinstance(error, MCPClientError):
         return True
     return error.code not in _NEVER_RAN and error.details().get("outcome") != "not_sent"
-
-
-def _sound(key: str) -> str:
-    if not 0 < len(key) <= MAX_KEY or not key.isprintable():
-        raise serializers.ValidationError(
-            {"idempotency_key": [f"Give a key of 1 to {MAX_KEY} printable characters."]}
-        )
-    return key

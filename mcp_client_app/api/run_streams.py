@@ -44,6 +44,7 @@ class RunStream:
         number: int = 0,
         opening: bytes = b"",
         is_live: bool = False,
+        ends_at_pause: bool = False,
         when_left: Callable[[], Any] | None = None,
     ) -> None:
         """Tell nothing yet.
@@ -52,13 +53,15 @@ class RunStream:
             watch: The run; the stream closes it.
             number: The last event that the client has.
             opening: Told first, in place of a comment.
-            is_live: The run begins now: tell pieces of text as well, and end where it waits for people.
+            is_live: The run begins now: tell pieces of text as well, in their places.
+            ends_at_pause: End where the run begins to wait for people, not only where it ends.
             when_left: Done if the client goes away before the end.
         """
         self.watch = watch
         self.number = number
         self.opening = opening or comment("the events of a run")
         self.is_live = is_live
+        self.ends = ENDS | {PAUSE} if ends_at_pause else ENDS
         self.is_over = False
         self._when_left = when_left
 
@@ -89,7 +92,7 @@ class RunStream:
         for event in found:
             told.append(encoded(event.kind, event.data, event.number))
             self.number = event.number
-            self.is_over = event.kind in ENDS or (event.kind == PAUSE and self.is_live)
+            self.is_over = event.kind in self.ends
             if self.is_over:
                 break
         return b"".join(told)

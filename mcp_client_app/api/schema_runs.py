@@ -10,7 +10,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
 from mcp_client_app.api.agent_calls import AgentCallViewSet
-from mcp_client_app.api.runs import LAST_EVENT_HEADER, AgentRunViewSet, RunViewSet
+from mcp_client_app.api.agent_runs import AgentRunViewSet
+from mcp_client_app.api.runs import LAST_EVENT_HEADER, RunViewSet
 from mcp_client_app.api.schema_parts import AGENT_NAME, CORRELATION, KEY, UPSTREAM, operation
 from mcp_client_app.api.serializers import agent_calls, runs
 from mcp_client_app.datatypes import RunStatus
@@ -94,8 +95,8 @@ def describe_runs() -> None:
     )
     run = runs.AgentRunSerializer
     starting: dict[str, Any] = {
-        "errors": (404, 409, 503),
-        "parameters": [AGENT_NAME, CORRELATION],
+        "errors": (404, 409, 422, 503, 504),
+        "parameters": [AGENT_NAME, KEY, CORRELATION],
         "shown": RUN,
     }
     operation(AgentRunViewSet, "run", "agent_run", _or_events({200: run, 202: run}), **starting)

@@ -235,6 +235,21 @@ def test_the_stream_of_a_new_run_ends_where_people_are_waited_for(api):
     assert [event.name for event in told(answer)] == ["run", "run.started", "run.paused"]
 
 
+def test_a_stream_that_is_ordered_again_with_its_key_tells_the_same_run(api):
+    body = {"prompt": "Help!", "idempotency_key": "one"}
+    first = api.post("agents/support/run/", body, **STREAM)
+    first.close()
+    run = AgentRun.objects.get()
+    services.claim(run.pk, WORKER)
+    services.pause(run.pk, WORKER, RunStatus.AWAITING_APPROVAL, messages=[])
+
+    again = api.post("agents/support/run/", body, **STREAM)
+
+    assert again["Idempotent-Replayed"] == "true"
+    assert [event.name for event in told(again)] == ["run", "run.started", "run.paused"]
+    assert AgentRun.objects.count() == 1
+
+
 def test_a_full_process_is_told_before_a_stream_begins(api, settings, monkeypatch):
     settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.refuse"
     monkeypatch.setitem(run_submission._BACKENDS, "thread", "tests.runs.backend.refuse")

@@ -180,6 +180,35 @@ def test_what_somebody_waits_for_begins_in_this_process(api, settings, monkeypat
     assert answer.status_code == (429 if begun == "here" else 202)
 
 
+@pytest.mark.parametrize("place", ["run", "runs"])
+def test_a_run_that_is_ordered_twice_with_a_key_is_begun_once(api, settings, place):
+    settings.MCP_CLIENT_REQUEST_TIMEOUT = 0.1
+    first, repeat = (
+        api.post(f"agents/{name}/{place}/", {"prompt": "Help!"}, **{"Idempotency-Key": "one"})
+        for name in ("support", "SUPPORT")
+    )
+    assert (first.status_code, repeat.status_code) == (202, 202)
+    assert first.data["id"] == repeat.data["id"]
+    assert ("Idempotent-Replayed" in first, repeat["Idempotent-Replayed"]) == (False, "true")
+    assert backend.given == [first.data["id"]]
+
+    work(AgentRun.objects.get())
+    late = api.post(f"agents/support/{place}/", {"prompt": "Help!", "idempotency_key": "one"})
+    assert (late.status_code, late.data["status"]) == (200 if place == "run" else 202, "completed")
+    for where, prompt in ((place, "Other!"), ("runs" if place == "run" else "run", "Help!")):
+        other = api.post(f"agents/support/{where}/", {"prompt": prompt, "idempotency_key": "one"})
+        assert (other.status_code, other.data["code"]) == (422, "key_reused")
+
+
+def test_a_key_whose_run_could_not_be_begun_is_free(api, settings, monkeypatch):
+    settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.refuse"
+    body = {"prompt": "Help!", "idempotency_key": "one"}
+    assert api.post("agents/support/runs/", body).status_code == 429
+    settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.take"
+    assert api.post("agents/support/runs/", body).status_code == 202
+    assert AgentRun.objects.count() == 1
+
+
 # Waiting
 
 

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import AgentEvent, AgentRun, Approval
+from mcp_client_app.models.receipts import MAX_KEY
 
 __all__ = [
     "AgentRunQuerySerializer",
@@ -66,6 +67,12 @@ class RunRequestSerializer(serializers.Serializer[Any]):
     )
     deps = serializers.JSONField(
         required=False, allow_null=True, help_text="Any value that the agent's code may want."
+    )
+    idempotency_key = serializers.CharField(
+        required=False,
+        allow_null=True,
+        max_length=MAX_KEY,
+        help_text="A repeat with the same key gets the same run; also as the header `Idempotency-Key`.",
     )
 
 
