@@ -72,6 +72,12 @@ def test_a_used_approval_without_a_run_has_to_be_asked_for_anew(ann):
     assert (again.pk != row.pk, again.status) == (True, "pending")
 
 
+def test_a_call_without_a_run_that_was_denied_can_be_asked_for_anew(ann):
+    row = services.deny(ask(ann).pk)
+    again = ask(ann)
+    assert (again.pk != row.pk, again.status) == (True, "pending")
+
+
 def test_an_overdue_approval_without_a_run_has_to_be_asked_for_anew(ann):
     row = overdue(ask(ann))
     again = ask(ann)
