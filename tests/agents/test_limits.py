@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.db.models.signals import post_save
 from django.utils import timezone
-from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import TextPart as SaidPart
 from pydantic_ai.usage import RequestUsage
 
 from mcp_client_app import services
@@ -24,12 +26,15 @@ from mcp_client_app.agents.api import (
     start_agent,
     stream_agent,
 )
+from mcp_client_app.agents.calls import Asked
 from mcp_client_app.agents.executor import aexecute_run
 from mcp_client_app.agents.loop import get_agents_loop
+from mcp_client_app.agents.toolset import RunToolset
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import AsyncContextError, BusyError, RunStateError
 from mcp_client_app.models import AgentConfig, AgentRun, AgentServer
 from mcp_client_app.testing import fake_server
+from mcp_client_app.toolsets import RenderedResult, TextPart
 from tests.agents.conftest import at_rest
 from tests.agents.scripts import asks, call, in_thread, says, scripted
 from tests.stored import close_connections
@@ -80,7 +85,6 @@ def test_the_time_limit_ends_a_run(waiter):
     result = run_agent("waiter", "Go.")
 
     assert (result.status, result.code) == (RunStatus.LIMIT_REACHED, "time_limit")
-    assert result.text == "I wait."
     assert "0.3 seconds" in result.detail
     AgentConfig.objects.update(time_limit=None)
     assert is_usable(result.messages)
@@ -89,7 +93,7 @@ def test_the_time_limit_ends_a_run(waiter):
 def test_the_token_limit_ends_a_run(agent, calls):
     agent(token_limit=100)
     response = ModelResponse(
-        parts=[TextPart("Much."), call("shop__price", article="tea")],
+        parts=[SaidPart("Much."), call("shop__price", article="tea")],
         usage=RequestUsage(input_tokens=90, output_tokens=20),
     )
 
@@ -246,27 +250,45 @@ def test_no_call_is_begun_in_a_run_that_is_being_cancelled(agent, calls, setting
     assert calls == []
 
 
-def test_no_more_calls_at_once_than_allowed(agent, add_mcp_server):
-    lock, inside, most = threading.Lock(), 0, 0
+@pytest.mark.parametrize(("limit", "most"), [(2, 2), (0, 8)])
+async def test_no_more_calls_at_once_than_allowed(limit, most):
+    inside = 0
+    go_on = asyncio.Event()
 
-    def work() -> str:
-        nonlocal inside, most
-        with lock:
+    class Calls:
+        async def make(self, asked: Asked) -> RenderedResult:
+            nonlocal inside
             inside += 1
-            most = max(most, inside)
-        threading.Event().wait(0.02)
-        with lock:
-            inside -= 1
-        return "ok"
+            await go_on.wait()
+            return RenderedResult((TextPart("done"),))
 
-    row = agent(max_parallel_calls=2)
-    AgentServer.objects.create(
-        agent=row, server=add_mcp_server("many", fake_server("many", tools={"work": work}))
-    )
-    model = scripted(asks(*(call("many__work") for _ in range(8))), says("Done."))
+    toolset = RunToolset(cast("Any", Calls()), parallel=limit, warn=lambda warnings: None)
+    context = cast("Any", SimpleNamespace(tool_call_id="one", messages=[]))
+    tasks = [
+        asyncio.ensure_future(toolset.call_tool("shop__price", {}, context, cast("Any", None)))
+        for _ in range(8)
+    ]
+    for _ in range(20):  # whatever can go on without the event has gone on then
+        await asyncio.sleep(0)
+    assert inside == most
 
-    assert run_agent("clerk", "Go.", model=model).status is RunStatus.COMPLETED
-    assert most == 2
+    go_on.set()
+    assert await asyncio.gather(*tasks) == ["done"] * 8
+
+
+def test_the_limit_of_an_agent_counts(agent, monkeypatch):
+    agent(max_parallel_calls=3)
+    seen: list[int] = []
+    make = RunToolset.__init__
+
+    def note(self, calls, *, parallel, warn):
+        seen.append(parallel)
+        make(self, calls, parallel=parallel, warn=warn)
+
+    monkeypatch.setattr(RunToolset, "__init__", note)
+    run_agent("clerk", "Go.", model=scripted(says("Done.")))
+
+    assert seen == [3]
 
 
 def test_everything_ends_with_the_loop(waiter, arrived):
