@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests import leftovers
 from tests.api.test_run_streams import Event, blocks
 from tests.deployment.sites import KINDS, SECONDS, Ground, Site, deployed
 from tests.deployment.watching import eventually, in_use, open_files, parent
@@ -135,3 +136,24 @@ def test_a_client_that_reconnects_anywhere_misses_and_repeats_nothing(kind, grou
     ]
     assert stored["status"] == "completed"
     assert [event.name for event in seen].count("tool.result") == len(steps)
+
+
+@pytest.mark.parametrize(
+    ("kind", "flag"),
+    [("uvicorn-1", "--timeout-graceful-shutdown=1"), ("gunicorn", "--graceful-timeout=1")],
+    ids=["uvicorn", "gunicorn"],
+)
+def test_open_streams_do_not_hold_up_the_end_of_a_site(kind, flag, ground, tmp_path):
+    with streaming_site(kind, ground, tmp_path, flag, workers=1) as site:
+        never = prompt(("wait", {"path": str(tmp_path / "never")}))
+        with events(site, "POST", "agents/streamer/run/", never) as stream:
+            while next(stream).name != "tool.call":
+                pass
+            started = leftovers.descendants(site.master.pid)
+            site.stop()
+            # Cut off, or at its end; nothing of it says that the run is over.
+            with contextlib.suppress(ConnectionError, http.client.HTTPException):
+                assert "run.cancelled" not in [event.name for event in stream]
+        assert leftovers.survivors(started) == []
+        [(status,)] = site.rows("SELECT status FROM mcp_client_app_agentrun")
+    assert status in ("running", "queued"), "others may go on with it"
