@@ -109,12 +109,28 @@ def _provider(provider_class: type[Provider[Any]], spec: AgentSpec, key: str | N
         # With an address of one's own, the provider's default key must not go there.
         arguments = {"base_url": _allowed(spec.base_url), "api_key": key or NO_KEY}
     try:
-        return provider_class(**arguments)
+        provider = provider_class(**arguments)
     except TypeError as error:
         what = " and ".join("base_url" if name == "base_url" else "api_key_variable" for name in arguments)
         raise ConfigurationError(
             f"The provider of {spec.model!r} does not take {what}; leave it empty.", field="base_url"
         ) from error
+    if spec.base_url:
+        _forget_headers(provider.client)
+    return provider
+
+
+def _forget_headers(client: Any) -> None:
+    """Take out what a provider's package adds to all requests because the environment says so.
+
+    ``ANTHROPIC_CUSTOM_HEADERS`` and the like are credentials of a gateway, or names of an account: they
+    go nowhere but to the provider's usual address.
+    """
+    if getattr(client, "_custom_headers", None):
+        client._custom_headers = {}  # noqa: SLF001 (its constructor adds them, and nothing takes them out)
+    for name in ("organization", "project"):
+        if getattr(client, name, None):
+            setattr(client, name, None)
 
 
 def _allowed(url: str) -> str:

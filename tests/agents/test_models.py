@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from openai._models import FinalRequestOptions
 from pydantic_ai.models.test import TestModel
 
 from mcp_client_app.agents.api import run_agent
@@ -43,6 +44,26 @@ def test_anthropics_default_keys_never_go_to_an_address_of_ones_own():
 
     assert list(client.auth_headers.values()) == [f"Bearer {NO_KEY}"]
     assert SECRET not in str(client.auth_headers) + str(client.default_headers)
+
+
+@pytest.mark.parametrize(
+    "model", ["openai:x", "openai-responses:x", "anthropic:claude-sonnet-4-5", "ollama:llama"]
+)
+def test_headers_of_the_environment_never_go_to_an_address_of_ones_own(model, monkeypatch):
+    headers = f"Authorization: Bearer {SECRET}\nX-Gateway-Token: {SECRET}"
+    for provider in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.setenv(f"{provider}_CUSTOM_HEADERS", headers)
+        monkeypatch.setenv(f"{provider}_ORG_ID", SECRET)
+        monkeypatch.setenv(f"{provider}_PROJECT_ID", SECRET)
+    elsewhere = make(model=model, base_url=LOCAL).client
+    request = elsewhere._build_request(FinalRequestOptions(method="post", url="/x"))
+    assert SECRET not in str(request.headers.multi_items())
+    assert f"Bearer {NO_KEY}" in request.headers["authorization"]
+
+
+def test_headers_of_the_environment_go_to_the_usual_address(monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Gateway-Token: abc")
+    assert make(model="anthropic:claude-sonnet-4-5").client.default_headers["X-Gateway-Token"] == "abc"
 
 
 def test_a_key_that_is_named_goes_there(monkeypatch):
