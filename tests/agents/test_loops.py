@@ -13,6 +13,7 @@ from mcp_client_app.agents.api import arun_agent, run_agent
 from mcp_client_app.agents.loop import close_agents_loop, get_agents_loop
 from mcp_client_app.exceptions import ManagerClosedError
 from mcp_client_app.models import AgentConfig, AgentServer
+from mcp_client_app.runtime import close_mcp_manager
 from tests.agents.scripts import asks, call, says, scripted
 from tests.servers.model_apis import Call, ModelApi, Turn
 from tests.stored import close_connections, peer_entry, run_process
@@ -74,6 +75,16 @@ def test_a_loop_that_was_closed_is_made_anew(agent):
     except ManagerClosedError:
         return
     raise AssertionError("a closed loop took work")
+
+
+def test_the_loop_ends_with_the_connections(agent):
+    agent()
+    run_agent("clerk", "Go.", model=scripted(says("Hello.")))
+    loop = get_agents_loop()
+
+    close_mcp_manager()
+
+    assert not loop.is_alive
 
 
 def _stored_agent(add_mcp_server):
