@@ -19,6 +19,7 @@ __all__ = [
     "keep_masked_values",
     "keep_stored_json",
     "keep_stored_values",
+    "keeps_masked_values",
     "visible_url",
     "without_secrets",
     "without_secrets_json",
@@ -116,6 +117,19 @@ def keep_stored_json(given: Any, stored: Any) -> Any:
 def keep_masked_values(given: Any, stored: Any) -> Any:
     """Put back what ``without_secrets_json`` took out of ``stored``, where it comes back as null."""
     return _with_masked(given, stored, without_secrets_json(stored))
+
+
+def keeps_masked_values(given: Any, stored: Any) -> bool:
+    """Say whether anything that ``without_secrets_json`` takes out of ``stored`` is still at its place."""
+    return _keeps_masked(given, stored, without_secrets_json(stored))
+
+
+def _keeps_masked(given: Any, stored: Any, shown: Any) -> bool:
+    if isinstance(given, Mapping) and isinstance(stored, Mapping):
+        return any(_keeps_masked(given[key], stored[key], shown[key]) for key in given if key in stored)
+    if isinstance(given, list) and isinstance(stored, list):
+        return any(_keeps_masked(*items) for items in zip(given, stored, shown, strict=False))
+    return shown is None and stored is not None and bool(given == stored)
 
 
 def _with_masked(given: Any, stored: Any, shown: Any) -> Any:

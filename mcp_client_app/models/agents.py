@@ -15,12 +15,17 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils.translation import gettext_lazy as _
 
+from mcp_client_app.configuration.secrets import keeps_masked_values
 from mcp_client_app.datatypes import AgentSpec, ApprovalPolicy
 from mcp_client_app.models.agent_fields import AgentFields, agent_errors, as_filter
 from mcp_client_app.models.revisions import RevisedQuerySet
 from mcp_client_app.models.servers import ServerConfig
 
 __all__ = ["AgentConfig", "AgentConfigQuerySet"]
+
+SENT_ELSEWHERE = _(
+    "With another model or base URL, secrets in here would go elsewhere: give them anew, or take them out."
+)
 
 
 class AgentConfigQuerySet(RevisedQuerySet["AgentConfig"]):
@@ -68,6 +73,9 @@ class AgentConfig(AgentFields):
     )
     objects = AgentConfigQuerySet.as_manager()
 
+    _sends_secrets_elsewhere = False
+    """As ``judge_references`` has found."""
+
     class Meta:
         verbose_name = _("agent")
         verbose_name_plural = _("agents")
@@ -99,7 +107,10 @@ class AgentConfig(AgentFields):
             ValidationError: with the messages by field.
         """
         super().clean()
-        if errors := agent_errors(self):
+        errors = agent_errors(self)
+        if self._sends_secrets_elsewhere:
+            errors.setdefault("model_settings", []).append(ValidationError(SENT_ELSEWHERE, code="elsewhere"))
+        if errors:
             raise ValidationError(errors)
 
     def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
@@ -113,19 +124,29 @@ class AgentConfig(AgentFields):
             ) from None
 
     def judge_references(self, *, saver_may: bool) -> None:
-        """Decide whether the key's variable may be any. Call before ``full_clean``.
+        """Decide whether the key's variable may be any, and where secrets may go. Call before ``full_clean``.
 
         Args:
             saver_may: whether who saves has the permission ``reference_environment``. If not, a
-                grant is kept only while neither the variable nor where the key goes changes.
+                grant is kept only while neither the variable nor where the key goes changes, and
+                settings that nobody is shown go nowhere else.
         """
+        self._sends_secrets_elsewhere = False
         if saver_may:
             self.may_reference_environment = bool(self.api_key_variable)
-        elif self.may_reference_environment:
-            names = ("model", "base_url", "api_key_variable", "may_reference_environment")
-            rows = type(self)._base_manager.using(self._state.db)  # noqa: SLF001 (documented by Django)
-            stored = rows.filter(pk=self.pk).values(*names).first()
-            self.may_reference_environment = stored == {name: getattr(self, name) for name in names}
+            return
+        rows = type(self)._base_manager.using(self._state.db)  # noqa: SLF001 (documented by Django)
+        stored = rows.filter(pk=self.pk).first() if self.pk else None
+        if stored is None:
+            self.may_reference_environment = False
+            return
+        goes_elsewhere = (stored.model, stored.base_url) != (self.model, self.base_url)
+        if goes_elsewhere or stored.api_key_variable != self.api_key_variable:
+            self.may_reference_environment = False
+        self.may_reference_environment &= stored.may_reference_environment
+        self._sends_secrets_elsewhere = goes_elsewhere and keeps_masked_values(
+            self.model_settings, stored.model_settings
+        )
 
     def to_spec(self) -> AgentSpec:
         """Return the agent as ``services`` and ``agents`` work with it; one query, unless prefetched."""

@@ -279,6 +279,16 @@ def test_masked_settings_are_kept_and_changed(admin_client, agent):
     }
 
 
+def test_masked_settings_are_sent_nowhere_else_by_who_does_not_know_them(staff, agent):
+    client = staff(*EDITOR)
+
+    refused = agent_pages.change(client, agent, base_url="https://elsewhere.example/v1")
+
+    assert set(agent_pages.errors(refused)) == {"model_settings"}
+    assert AgentConfig.objects.get().base_url == ""
+    assert agent_pages.change(client, agent, label="other").status_code == 302
+
+
 # Nobody's change is overwritten unseen
 
 

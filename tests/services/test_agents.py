@@ -318,6 +318,29 @@ def test_naming_the_variable_of_a_key_needs_a_permission(make_user, settings):
     services.update_agent("support", user=editor, base_url="https://elsewhere.example/v1")
 
 
+@pytest.mark.parametrize("change", [{"model": "groq:x"}, {"base_url": "https://elsewhere.example/v1"}])
+@pytest.mark.parametrize("place", [{"extra_headers": {"X-Team": "geheim"}}, {"more": [{"token": "geheim"}]}])
+def test_secrets_in_model_settings_go_nowhere_else_without_a_permission(change, place, make_user):
+    add(model="openai:gpt-5", model_settings={**place, "temperature": 0})
+    editor = make_user("change_agentconfig")
+    back = {"extra_headers": {"X-Team": None}} if "extra_headers" in place else {"more": [{"token": None}]}
+
+    for settings in ({}, {"model_settings": back}, {"model_settings": place}):
+        with pytest.raises(ValidationError) as caught:
+            services.update_agent("support", user=editor, **change, **settings)
+        assert set(caught.value.message_dict) == {"model_settings"}
+        assert "geheim" not in str(caught.value)
+
+    services.update_agent("support", user=editor, label="other", model_settings={**back, "temperature": 1})
+    assert AgentConfig.objects.get().model_settings == {**place, "temperature": 1}
+    services.update_agent("support", user=make_user("change_agentconfig", "reference_environment"), **change)
+    other = {"model": "openai:gpt-5", "base_url": ""}
+    services.update_agent(
+        "support", user=editor, **other, model_settings={"extra_headers": {"X-Team": "new"}}
+    )
+    assert AgentConfig.objects.get().model_settings == {"extra_headers": {"X-Team": "new"}}
+
+
 # Async -------------------------------------------------------------------------------------
 
 
