@@ -26,6 +26,7 @@ from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import AgentEvent, AgentRun, Approval, RunCall
 from mcp_client_app.services.permissions import CHANGE_RUN, VIEW_RUN, may
 from mcp_client_app.services.run_settling import look_after
+from mcp_client_app.services.runs import conversation
 from mcp_client_app.toolsets.text import shorten
 
 if TYPE_CHECKING:
@@ -237,8 +238,8 @@ class AgentRunAdmin(ReadOnly, Pages):
 
     @admin.display(description=_("messages"))
     def shown_messages(self, run: AgentRun) -> SafeString:
-        """The conversation as it goes to the model."""
-        return json_block(run.messages)
+        """The conversation as it goes to the model, but for the agent's instructions."""
+        return json_block(conversation(run.messages))
 
     @admin.display(description=_("events"))
     def timeline(self, run: AgentRun) -> SafeString | str:

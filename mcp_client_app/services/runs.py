@@ -6,8 +6,8 @@ Everybody sees and cancels the runs that are his own; others' need ``view_agentr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from django.db import transaction
 from django.utils import timezone
@@ -33,7 +33,20 @@ from mcp_client_app.services.run_rows import (
 from mcp_client_app.services.run_settling import look_after, settle, settle_abandoned
 from mcp_client_app.services.run_submission import begun_by, requeue, submit
 
-__all__ = ["cancel_run", "create_run", "get_run", "list_runs", "requeue", "submit"]
+__all__ = ["cancel_run", "conversation", "create_run", "get_run", "list_runs", "requeue", "submit"]
+
+
+OF_THE_AGENT: Final = frozenset({"instructions", "provider_url"})
+
+
+def conversation(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages as people see them: without what the agent was told, and where its model is.
+
+    To see these is another permission; a history has no use for them.
+    """
+    return [
+        {name: value for name, value in message.items() if name not in OF_THE_AGENT} for message in messages
+    ]
 
 
 def create_run(

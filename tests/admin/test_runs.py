@@ -54,6 +54,22 @@ def test_runs_are_filtered_and_searched(admin_client: Client, new_run: NewRun):
     assert str(first.pk) in page
 
 
+def test_what_an_agent_was_told_and_where_its_model_is_is_not_shown_with_its_runs(
+    admin_client: Client, new_run: NewRun
+):
+    told = [
+        {"kind": "request", "instructions": "planted-4711"},
+        {"kind": "response", "provider_url": "https://planted-4711.example/v1", "run_id": "shown"},
+    ]
+    run = new_run("Buy tea!", owner="web-1")
+    services.checkpoint(run.pk, "web-1", messages=told)
+
+    page = page_of(admin_client, run)
+
+    assert "&quot;run_id&quot;: &quot;shown&quot;" in page
+    assert "planted-4711" not in page
+
+
 def test_a_run_shows_what_happened(admin_client: Client, new_run: NewRun):
     run = new_run("Sell <b>tea</b>!", owner="web-1", deps={"tenant": 3})
     services.append_events(run.pk, [("tool.call", {"name": "shop__refund", "note": "<i>"})])

@@ -115,6 +115,24 @@ def test_a_conversation_goes_on_with_its_messages(api):
     assert [message["parts"][0]["content"] for message in second.messages] == ["Help!", "Done."]
 
 
+def test_a_conversation_tells_neither_what_the_agent_was_told_nor_where_its_model_is(api_as):
+    user = api_as("run_agentconfig")
+    run = start(user)
+    request, response = MESSAGES
+    told = [
+        {**request, "instructions": "planted-4711"},
+        {**response, "provider_url": "https://planted-4711.example/v1"},
+    ]
+    services.claim(run.pk, WORKER)
+    services.finish(run.pk, WORKER, RunStatus.COMPLETED, text="Done.", messages=told)
+
+    answer = user.get(f"runs/{run.pk}/")
+
+    assert answer.data["messages"] == MESSAGES
+    assert b"planted-4711" not in answer.content
+    assert AgentRun.objects.get().messages == told
+
+
 @pytest.mark.parametrize("place", ["run", "runs"])
 def test_a_full_process_says_when_to_try_again(api, settings, monkeypatch, place):
     settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.refuse"

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import AgentEvent, AgentRun, Approval
 from mcp_client_app.models.receipts import MAX_KEY
+from mcp_client_app.services.runs import conversation
 
 __all__ = [
     "AgentRunQuerySerializer",
@@ -130,13 +131,21 @@ class AgentRunSummarySerializer(serializers.ModelSerializer[AgentRun]):
         return run.cancel_requested_at is not None
 
 
+class MessagesField(serializers.ListField):
+    """A conversation as people see it."""
+
+    child = serializers.DictField()
+
+    def to_representation(self, data: Any) -> list[Any]:
+        return conversation(data)
+
+
 class AgentRunSerializer(AgentRunSummarySerializer):
     """A run as it stands. The context gives the open ``approvals``."""
 
     approvals = OpenApprovalsField(help_text="What it waits for.")
-    messages = serializers.ListField(
-        child=serializers.DictField(),
-        help_text="The conversation; give it as `history` to go on with it.",
+    messages = MessagesField(
+        help_text="The conversation, without the agent's instructions; give it as `history` to go on with it."
     )
 
     class Meta(AgentRunSummarySerializer.Meta):
