@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
 
+from mcp_client_app.agents.asked import Asked
 from mcp_client_app.agents.telling import Telling
 from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import InputHandler, InputKind, Progress, defer_input
@@ -31,7 +31,7 @@ from mcp_client_app.toolsets import RenderedResult, TextPart, ToolSelection, err
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["Asked", "RunCalls", "WaitsForPeople", "with_note"]
+__all__ = ["RunCalls", "WaitsForPeople", "with_note"]
 
 UNKNOWN = (
     "the outcome of this call is unknown: whatever made it has died meanwhile. It may have taken effect, "
@@ -48,16 +48,6 @@ class WaitsForPeople(Exception):  # noqa: N818 - no error: the run goes on later
         """``approval`` or ``input``."""
         self.approval = approval
         """The id of the stored approval."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a model asks for."""
-
-    call_id: str
-    name: str
-    arguments: Any
-    """An object, or its JSON text, as the model gave it."""
 
 
 class RunCalls:

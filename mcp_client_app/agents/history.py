@@ -34,12 +34,13 @@ from mcp_client_app.exceptions import InvalidHistoryError, RunStateError
 
 __all__ = [
     "as_json",
+    "call_ids",
     "closed",
+    "fitting_id",
     "given_history",
     "is_open",
     "read",
     "said",
-    "to_continue",
     "with_fitting_ids",
 ]
 
@@ -98,17 +99,6 @@ def closed(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 def is_open(messages: Sequence[ModelMessage]) -> bool:
     """Say whether a history ends with calls that were not made yet."""
     return bool(messages) and isinstance(messages[-1], ModelResponse) and bool(messages[-1].tool_calls)
-
-
-def to_continue(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Return the part of a history from which a run goes on: up to the last response with calls.
-
-    What calls of that response have brought already is in the ledger.
-    """
-    kept = list(messages)
-    while kept and not is_open(kept):
-        kept.pop()
-    return kept
 
 
 def said(messages: Iterable[ModelMessage]) -> str:

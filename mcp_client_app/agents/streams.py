@@ -13,11 +13,12 @@ from asgiref.sync import sync_to_async
 
 from mcp_client_app.services.run_events import events_after
 from mcp_client_app.services.run_feed import Passing, Watch
+from mcp_client_app.services.run_rows import ENDS, PAUSED
 
 __all__ = ["RunEvent", "aread", "read"]
 
-RESTS: Final = frozenset({"run.completed", "run.limit", "run.failed", "run.cancelled", "run.paused"})
-"""After these nothing comes any more, or nothing before people have decided."""
+RESTS: Final = ENDS | {PAUSED}
+"""Events with which a run comes to rest."""
 
 
 @dataclass(frozen=True, slots=True)

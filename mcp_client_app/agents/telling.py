@@ -6,10 +6,11 @@ A run that goes on after a pause acts on its last response again; what was told 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from asgiref.sync import sync_to_async
 
+from mcp_client_app.agents.asked import Asked
 from mcp_client_app.datatypes import Progress
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import AgentEvent
@@ -23,17 +24,6 @@ __all__ = ["Telling"]
 
 LONGEST: Final = 2000
 """Characters of a result in an event; the messages of the run have the whole."""
-
-
-class Asked(Protocol):
-    """What a model asks for."""
-
-    @property
-    def call_id(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def arguments(self) -> Any: ...
 
 
 class Telling:

@@ -20,7 +20,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from mcp_client_app.agents.calls import Asked, RunCalls, WaitsForPeople, with_note
+from mcp_client_app.agents.asked import Asked
+from mcp_client_app.agents.calls import RunCalls, WaitsForPeople, with_note
 from mcp_client_app.agents.offering import Offer, offer
 from mcp_client_app.agents.repetition import times_in_a_row
 from mcp_client_app.toolsets import ImagePart, RenderedResult, TextPart, ToolSelection

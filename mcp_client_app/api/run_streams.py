@@ -25,13 +25,12 @@ from mcp_client_app.api.streaming import comment, encoded, let_go_of_database, s
 from mcp_client_app.exceptions import UnknownRunError
 from mcp_client_app.models import AgentEvent
 from mcp_client_app.services.run_feed import Look, News, Passing, Watch
+from mcp_client_app.services.run_rows import ENDS, PAUSED
 
 __all__ = ["RunStream", "run_stream_response"]
 
 AT_ONCE: Final = 200
 """Events that are read with one query."""
-ENDS: Final = frozenset({"run.completed", "run.limit", "run.failed", "run.cancelled"})
-PAUSE: Final = "run.paused"
 
 
 class RunStream:
@@ -61,7 +60,7 @@ class RunStream:
         self.number = number
         self.opening = opening or comment("the events of a run")
         self.is_live = is_live
-        self.ends = ENDS | {PAUSE} if ends_at_pause else ENDS
+        self.ends = ENDS | {PAUSED} if ends_at_pause else ENDS
         self.is_over = False
         self._when_left = when_left
 

@@ -18,6 +18,7 @@ from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import AgentRun
 from mcp_client_app.services.run_rows import (
     MAX_OWNER,
+    PAUSED,
     Event,
     close_approvals,
     database,
@@ -138,7 +139,7 @@ def pause(
             write(run, events)
             end(run, RunStatus.CANCELLED, **progress)
             return run.state
-        told = [*events, ("run.paused", {"status": status.value})]
+        told = [*events, (PAUSED, {"status": status.value})]
         write(
             run,
             told,

@@ -22,7 +22,9 @@ from mcp_client_app.services.run_feed import feed
 
 __all__ = [
     "ENDINGS",
+    "ENDS",
     "MAX_OWNER",
+    "PAUSED",
     "Event",
     "close_approvals",
     "database",
@@ -48,6 +50,10 @@ ENDINGS: Final[Mapping[RunStatus, str]] = {
     RunStatus.CANCELLED: "run.cancelled",
 }
 """The last event of a run, by how it ended."""
+ENDS: Final = frozenset(ENDINGS.values())
+"""Events after which nothing comes any more."""
+PAUSED: Final = "run.paused"
+"""The event after which nothing comes before people have decided."""
 
 MAX_OWNER: Final = 100
 """Characters of the name of a worker."""

@@ -26,7 +26,7 @@ from mcp_client_app.agents.api import (
     start_agent,
     stream_agent,
 )
-from mcp_client_app.agents.calls import Asked
+from mcp_client_app.agents.asked import Asked
 from mcp_client_app.agents.executor import aexecute_run
 from mcp_client_app.agents.loop import get_agents_loop
 from mcp_client_app.agents.toolset import RunToolset
