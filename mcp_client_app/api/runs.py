@@ -28,7 +28,7 @@ from mcp_client_app.models import AgentRun, Approval
 from mcp_client_app.services.permissions import CHANGE_RUN, DECIDE, RUN_AGENT, VIEW_RUN
 from mcp_client_app.services.run_feed import feed
 
-__all__ = ["RunAnswers", "RunViewSet"]
+__all__ = ["LAST_EVENT_HEADER", "RunAnswers", "RunViewSet"]
 
 LAST_EVENT_HEADER: Final = "Last-Event-ID"
 

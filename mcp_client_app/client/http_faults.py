@@ -25,7 +25,7 @@ from mcp_client_app.exceptions import (
     TransportError,
 )
 
-__all__ = ["FaultReader", "Refusal", "parse_retry_after"]
+__all__ = ["BODY_LIMIT", "FaultReader", "Refusal", "parse_retry_after"]
 
 EXCERPT = 200
 """Characters of a body that an error message quotes."""

@@ -53,7 +53,7 @@ from mcp_client_app.exceptions import (
     TransportError,
 )
 
-__all__ = ["OpenRequest", "StockTransport", "dumped"]
+__all__ = ["LISTEN", "OpenRequest", "StockTransport", "dumped"]
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from mcp_client_app.models.agents import AgentConfig
 from mcp_client_app.models.runs import AgentRun
 
-__all__ = ["Approval"]
+__all__ = ["Approval", "ApprovalQuerySet"]
 
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):

@@ -19,7 +19,7 @@ from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models.agents import AgentConfig
 from mcp_client_app.models.calls import new_correlation_id
 
-__all__ = ["AgentEvent", "AgentRun", "RunCall"]
+__all__ = ["FINAL", "AgentEvent", "AgentRun", "AgentRunQuerySet", "RunCall"]
 
 STATUSES = [
     (RunStatus.QUEUED.value, _("queued")),

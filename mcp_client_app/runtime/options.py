@@ -15,7 +15,7 @@ from mcp_client_app.datatypes import InputHandler, ManagerOptions, UrlPolicy
 from mcp_client_app.exceptions import ConfigurationError
 from mcp_client_app.runtime.fork_gate import no_fork
 
-__all__ = ["input_handlers", "manager_options"]
+__all__ = ["input_handlers", "manager_options", "with_database_closed"]
 
 
 def manager_options() -> ManagerOptions:

@@ -38,6 +38,7 @@ from mcp_client_app.toolsets.policies import policy_for
 logger = logging.getLogger(__name__)
 
 __all__ = [
+    "MAX_REASON",
     "answer_input",
     "approvals_for",
     "approve",

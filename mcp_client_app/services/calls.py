@@ -29,6 +29,7 @@ from mcp_client_app.services.permissions import CALL, VIEW, require
 from mcp_client_app.services.recording import arecorded, new_record, recorded
 
 __all__ = [
+    "InputResponses",
     "acall_tool",
     "acomplete",
     "afind_tool",

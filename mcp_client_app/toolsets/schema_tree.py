@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 __all__ = [
+    "Schema",
     "SchemaTooLargeError",
     "follow",
     "move_references",

@@ -10,6 +10,7 @@ from mcp_client_app.datatypes import Transport
 from mcp_client_app.models import ToolCall
 
 __all__ = [
+    "MOST_PATIENT",
     "AgentQuerySerializer",
     "CallQuerySerializer",
     "ExportQuerySerializer",
