@@ -172,8 +172,14 @@ class ToolsetLifecycle(ToolsetCore):
                 )
             except UnknownServerError as error:
                 status = _failed(name, error)
-            found.append(replace(status, name=name))
+            found.append(_called(status, target, name))
         return found
+
+
+def _called(status: ServerStatus, target: str, name: str) -> ServerStatus:
+    """Return the status with the name by which the toolset knows the server."""
+    warnings = tuple(warning.replace(target, name) for warning in status.warnings)
+    return replace(status, name=name, reason=status.reason.replace(target, name), warnings=warnings)
 
 
 def _failed(name: str, error: MCPClientError) -> ServerStatus:

@@ -264,6 +264,9 @@ def test_a_configuration_that_cannot_work_is_a_dead_server_with_a_reason(config,
         assert reason in selection.reasons["bad"]
         status = toolset.status()[1]
         assert (status.name, status.state, status.code) == ("bad", ConnectionState.FAILED, "configuration")
+        (internal,) = toolset.servers.own()
+        assert reason in status.reason
+        assert internal not in status.reason
         assert not toolset.call_tool("peer__pid").is_error
         answer = toolset.answer("bad__anything")
         assert answer.text.startswith("Error calling mcp tool bad__anything: ")
