@@ -252,6 +252,7 @@ def test_two_servers_of_one_name_are_refused():
         ({"url": "not a url", "type": "http"}, "url"),
         ({"comand": "npx"}, "neither a command nor a URL"),
         ({"command": "npx", "type": "carrier-pigeon"}, "unknown transport"),
+        ({"command": "/nowhere/at/all"}, "was not found"),
         ({"command": "${UNSET_HERE}"}, "UNSET_HERE"),
         ({"in_process": "nowhere"}, "MCP_CLIENT_IN_PROCESS_SERVERS"),
     ],
