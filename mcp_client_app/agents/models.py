@@ -5,9 +5,11 @@ A model belongs to the loop that first used it: these are made and kept on the a
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.utils.module_loading import import_string
 from pydantic_ai.exceptions import UserError
@@ -15,7 +17,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from mcp_client_app.agents.loop import AgentsLoop
-from mcp_client_app.client.url_policy import check_url
+from mcp_client_app.client.url_policy import AddressGuard, check_url
 from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import AgentSpec, UrlPolicy
 from mcp_client_app.exceptions import ConfigurationError
@@ -40,6 +42,8 @@ async def model_for(spec: AgentSpec, loop: AgentsLoop) -> Model:
             f"The agent {spec.name!r} has no model: it only serves its tools. Give it one.", field="model"
         )
     path = app_settings.MODELS.get(spec.model)
+    if path is None and spec.base_url:
+        await _check_address(spec.base_url)
     key = None if path is not None else _key(spec)
     identity = (spec.model, path, spec.base_url, key)
     kept: dict[tuple[Any, ...], Model] | None = loop.kept.get(model_for)
@@ -107,7 +111,7 @@ def _provider(provider_class: type[Provider[Any]], spec: AgentSpec, key: str | N
     arguments: dict[str, Any] = {"api_key": key} if key else {}
     if spec.base_url:
         # With an address of one's own, the provider's default key must not go there.
-        arguments = {"base_url": _allowed(spec.base_url), "api_key": key or NO_KEY}
+        arguments = {"base_url": spec.base_url, "api_key": key or NO_KEY}
     try:
         provider = provider_class(**arguments)
     except TypeError as error:
@@ -133,12 +137,23 @@ def _forget_headers(client: Any) -> None:
             setattr(client, name, None)
 
 
-def _allowed(url: str) -> str:
+async def _check_address(url: str) -> None:
+    """Hold the address of a model, and what its name stands for now, to the URL policy."""
+    policy = UrlPolicy(blocked_networks=tuple(app_settings.BLOCKED_NETWORKS))
     try:
-        check_url(url, UrlPolicy(blocked_networks=tuple(app_settings.BLOCKED_NETWORKS)))
+        check_url(url, policy)
     except ConfigurationError as error:
         raise ConfigurationError(str(error), field="base_url") from None
-    return url
+    host = urlsplit(url).hostname or ""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None)
+    except (OSError, UnicodeError):
+        return  # a proxy may know the name; else the request says that nobody does
+    guard = AddressGuard(host, policy)
+    if any(guard.forbids(str(address[0])) for *_, address in found):
+        raise ConfigurationError(
+            f"The host {host!r} has an address that the URL policy blocks.", field="base_url"
+        )
 
 
 def _key(spec: AgentSpec) -> str | None:

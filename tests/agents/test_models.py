@@ -134,6 +134,22 @@ def test_what_cannot_be_a_model_says_which_field(fields, field, told):
     assert told in str(caught.value)
 
 
+def test_a_name_leads_to_no_blocked_address_either(settings):
+    fields = {"model": "openai:x", "base_url": "http://localhost:9/v1"}
+    make(**fields)
+    settings.MCP_CLIENT_BLOCKED_NETWORKS = ["127.0.0.0/8", "::1/128"]
+    with pytest.raises(
+        ConfigurationError, match="'localhost' has an address that the URL policy blocks"
+    ) as caught:
+        make(**fields)
+    assert caught.value.field == "base_url"
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "x" * 70])
+def test_a_name_that_nobody_knows_is_left_to_the_request(host):
+    assert make(model="openai:x", base_url=f"http://{host}/v1").client.api_key == NO_KEY
+
+
 def test_a_missing_key_names_its_variable(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ConfigurationError) as caught:
@@ -213,6 +229,7 @@ def test_without_pydantic_ai_the_extra_is_named(agent, monkeypatch):
     with pytest.raises(ConfigurationError) as caught:
         run_agent("clerk", "Go.")
     assert "[agents]" in str(caught.value)
+    assert caught.value.field is None  # no field of the agent, and no setting, is wrong
 
 
 def test_nothing_of_it_is_loaded_before_an_agent_runs():
