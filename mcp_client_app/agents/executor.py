@@ -17,10 +17,10 @@ from mcp_client_app.exceptions import BusyError
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["execute_run", "submit_run"]
+__all__ = ["execute_run", "submit_run", "submit_run_again"]
 
 REMEMBERED: Final = 1000
-"""Runs for which there was no place, and which are begun when there is one, if they are there still."""
+"""Runs that go on when there is a place for them, if they are there still."""
 
 
 class _Places:
@@ -35,13 +35,13 @@ class _Places:
         self._taken = 0
         self._left: deque[str] = deque(maxlen=REMEMBERED)
 
-    def take(self, run_id: str) -> bool:
-        """Take a place; remember the run if there is none."""
+    def take(self, run_id: str, *, remember: bool) -> bool:
+        """Take a place; if there is none, perhaps remember the run."""
         with self._lock:
             if self._taken < app_settings.RUN_WORKERS:
                 self._taken += 1
                 return True
-            if run_id not in self._left:
+            if remember and run_id not in self._left:
                 self._left.append(run_id)
             return False
 
@@ -65,17 +65,17 @@ def submit_run(run_id: str) -> None:
         BusyError: It executes as many as it may (``MCP_CLIENT_RUN_WORKERS``).
         ConfigurationError: pydantic-ai is not installed.
     """
-    load("runner")
-    if not _places.take(run_id):
-        raise BusyError(
-            f"This process executes {app_settings.RUN_WORKERS} runs already; try again later.",
-            retry_after=5.0,
-        )
-    try:
-        _begin(run_id)
-    except BaseException:
-        _follow()
-        raise
+    # A new one that is refused must not begin later: whoever ordered it is told that there is no run.
+    _submit(run_id, remember=False)
+
+
+def submit_run_again(run_id: str) -> None:
+    """Have a run go on that has begun already; if there is no place, as soon as there is one.
+
+    Raises:
+        BusyError, ConfigurationError: As for ``submit_run``.
+    """
+    _submit(run_id, remember=True)
 
 
 def execute_run(run_id: object) -> bool:
@@ -104,6 +104,20 @@ def drive_here(run_id: object, loop: AgentsLoop, **options: Any) -> Coroutine[An
     """Return the coroutine that drives a run; loads what it needs."""
     work: Coroutine[Any, Any, bool] = load("runner").drive(run_id, loop, **options)
     return work
+
+
+def _submit(run_id: str, *, remember: bool) -> None:
+    load("runner")
+    if not _places.take(run_id, remember=remember):
+        raise BusyError(
+            f"This process executes {app_settings.RUN_WORKERS} runs already; try again later.",
+            retry_after=5.0,
+        )
+    try:
+        _begin(run_id)
+    except BaseException:
+        _follow()
+        raise
 
 
 def _begin(run_id: str) -> None:

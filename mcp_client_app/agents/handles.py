@@ -31,7 +31,7 @@ class RunHandle:
 
 
 class Handles:
-    """Run id to handle."""
+    """Run id to handles: of the worker that has the run, and of those that try to get it."""
 
     def __init__(self) -> None:
         self.forget()
@@ -39,23 +39,24 @@ class Handles:
     def forget(self) -> None:
         """Start anew, in a forked child: the runs have stayed in the parent."""
         self._lock = threading.Lock()
-        self._handles: dict[str, RunHandle] = {}
+        self._handles: dict[str, list[RunHandle]] = {}
 
     def add(self, run_id: str, handle: RunHandle) -> None:
-        """Make a run known that begins here."""
+        """Make a run known that is to begin here."""
         with self._lock:
-            self._handles[run_id] = handle
+            self._handles.setdefault(run_id, []).append(handle)
 
     def drop(self, run_id: str, handle: RunHandle) -> None:
-        """Forget a run that has come to rest."""
+        """Forget a run that has come to rest, or was not to be had."""
         with self._lock:
-            if self._handles.get(run_id) is handle:
-                del self._handles[run_id]
+            left = [each for each in self._handles.pop(run_id, ()) if each is not handle]
+            if left:
+                self._handles[run_id] = left
 
-    def find(self, run_id: str) -> RunHandle | None:
-        """Return the handle of a run, if this process executes it."""
+    def find(self, run_id: str) -> list[RunHandle]:
+        """Return the handles of a run, if this process executes it."""
         with self._lock:
-            return self._handles.get(run_id)
+            return list(self._handles.get(run_id, ()))
 
 
 handles = Handles()
@@ -64,5 +65,5 @@ handles = Handles()
 
 def cancel_here(run_id: str) -> None:
     """Stop a run at once if this process executes it; others notice within a third of the lease."""
-    if (handle := handles.find(run_id)) is not None:
+    for handle in handles.find(run_id):
         handle.cancel()

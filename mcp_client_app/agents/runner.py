@@ -12,8 +12,8 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterable
-from typing import Any
+from collections.abc import AsyncIterable, Coroutine
+from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 from pydantic import TypeAdapter
@@ -51,6 +51,7 @@ from mcp_client_app.models import AgentRun
 from mcp_client_app.services.agents import agent_spec
 from mcp_client_app.services.run_feed import feed
 from mcp_client_app.services.run_leases import checkpoint, claim, finish, pause, renew
+from mcp_client_app.services.run_rows import parsed_id
 from mcp_client_app.services.toolset import aget_toolset
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ __all__ = ["drive"]
 MOST_WARNINGS = 1000
 """So many are remembered as told."""
 
+T = TypeVar("T")
 _USAGE = TypeAdapter(RunUsage)
 
 
@@ -76,20 +78,35 @@ async def drive(run_id: object, loop: AgentsLoop, *, model: Model | None = None,
         RunStateError: Another worker has taken the run over meanwhile.
     """
     owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex}"
-    run = await sync_to_async(_claimed)(run_id, owner)
-    if run is None:
-        return False
     token = CancellationToken()
-    handle = RunHandle(token.cancel)
-    handles.add(str(run.pk), handle)
-    live = live or feed.has_listeners(run.pk)
-    beating = asyncio.ensure_future(_beat(run.pk, owner, handle))
+    handle, key = RunHandle(token.cancel), str(parsed_id(run_id))
+    handles.add(key, handle)  # before the run is claimed: whoever cancels it then finds it
     try:
-        await _Drive(run, owner, loop, handle, token, model=model, live=live).go()
+        run = await _whole(sync_to_async(_claimed)(run_id, owner))
+        if run is None:
+            return False
+        live = live or feed.has_listeners(run.pk)
+        beating = asyncio.ensure_future(_beat(run.pk, owner, handle))
+        try:
+            await _Drive(run, owner, loop, handle, token, model=model, live=live).go()
+        finally:
+            beating.cancel()
     finally:
-        beating.cancel()
-        handles.drop(str(run.pk), handle)
+        handles.drop(key, handle)
     return True
+
+
+async def _whole(work: Coroutine[Any, Any, T]) -> T:
+    """Await what must not be done by half: being cancelled meanwhile counts afterwards."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        result = await task  # at the end of the loop that is cancelled as well
+        this = asyncio.current_task()
+        assert this is not None
+        this.cancel()
+        return result
 
 
 def _claimed(run_id: object, owner: str) -> AgentRun | None:
@@ -157,19 +174,19 @@ class _Drive:
             # At the end of the process the run is left to whoever finds it: nobody wanted it to end.
             if not self._loop.is_closing:
                 ending = Ending(RunStatus.CANCELLED, "", "Nobody waited for the answer any more.")
-                await asyncio.shield(self._finish(ending))
+                await _whole(self._finish(ending))
             raise
         except Exception as error:
             if self._is_lost(error):
                 raise RunStateError(
                     "Another worker has taken the run over, or it was ended.", run=str(self._run.pk)
                 ) from error
-            await self._finish(ending_of(error, self._spec, self._limit()))
+            await _whole(self._finish(ending_of(error, self._spec, self._limit())))
         else:
             if isinstance(output, DeferredToolRequests):
-                await self._pause()
+                await _whole(self._pause())
             else:
-                await self._finish(Ending(RunStatus.COMPLETED), text=str(output))
+                await _whole(self._finish(Ending(RunStatus.COMPLETED), text=str(output)))
 
     def _is_lost(self, error: Exception) -> bool:
         return isinstance(error, RunStateError) or self._handle.reason == "lost"

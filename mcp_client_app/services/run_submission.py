@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -27,6 +27,7 @@ _BACKENDS: Final = {
     "thread": "mcp_client_app.agents.executor.submit_run",
     "celery": "mcp_client_app.tasks.submit_run",
 }
+_BACKENDS_AGAIN: Final = {**_BACKENDS, "thread": "mcp_client_app.agents.executor.submit_run_again"}
 QUEUE_PATIENCE: Final = 300.0
 """Seconds after which a queued run that nobody has begun is handed out again, by a backend with a queue."""
 
@@ -91,7 +92,7 @@ def begun_by(backend: str | None = None) -> datetime:
 def submit_again(run_id: str) -> bool:
     """Hand over a run that has begun already. If that fails it stays queued, and is handed over later."""
     try:
-        _backend(app_settings.RUN_BACKEND)(run_id)
+        _backend(app_settings.RUN_BACKEND, _BACKENDS_AGAIN)(run_id)
     except Exception as error:  # noqa: BLE001 - whatever it is, the run must not be lost by it
         logger.warning("The run %s stays queued: %s: %s", run_id, type(error).__name__, error)
         return False
@@ -101,14 +102,17 @@ def submit_again(run_id: str) -> bool:
 def _hand_over_new(run_id: str, named: str) -> None:
     try:
         _backend(named)(run_id)
-    except BaseException:
-        rows().filter(pk=run_id, status=RunStatus.QUEUED.value, attempts=0).delete()
-        raise
+    except BaseException as error:
+        deleted, _ = rows().filter(pk=run_id, status=RunStatus.QUEUED.value, attempts=0).delete()
+        if deleted or not isinstance(error, Exception):
+            raise
+        # A broker may have passed on what it did not confirm: then there is a run after all.
+        logger.warning("The run %s was begun all the same: %s", run_id, type(error).__name__)
 
 
-def _backend(named: str) -> Callable[[str], Any]:
+def _backend(named: str, backends: Mapping[str, str] = _BACKENDS) -> Callable[[str], Any]:
     try:
-        backend: Callable[[str], Any] = import_string(_BACKENDS.get(named, named.replace(":", ".")))
+        backend: Callable[[str], Any] = import_string(backends.get(named, named.replace(":", ".")))
     except ImportError as error:
         raise ConfigurationError(
             f"MCP_CLIENT_RUN_BACKEND: {named!r} cannot be loaded: {error}. Write 'thread', 'celery', "

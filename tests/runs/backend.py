@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mcp_client_app.exceptions import BusyError
+from mcp_client_app import services
+from mcp_client_app.exceptions import BackendUnavailableError, BusyError
 
-__all__ = ["given", "refuse", "take"]
+__all__ = ["begin_unconfirmed", "given", "refuse", "take"]
 
 given: list[str] = []
 
@@ -15,3 +16,9 @@ def take(run_id: str) -> None:
 
 def refuse(run_id: str) -> None:
     raise BusyError("Too many runs.", retry_after=3)
+
+
+def begin_unconfirmed(run_id: str) -> None:
+    """A worker has the run before the broker could say so."""
+    services.claim(run_id, "worker")
+    raise BackendUnavailableError("The connection was lost.")

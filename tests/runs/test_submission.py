@@ -44,6 +44,15 @@ def test_a_run_that_no_backend_takes_does_not_exist(new_run: NewRun, settings: A
     assert not AgentRun.objects.exists()
 
 
+def test_a_run_that_was_begun_although_its_backend_failed_is_there(new_run: NewRun, settings: Any):
+    settings.MCP_CLIENT_RUN_BACKEND = "tests.runs.backend.begin_unconfirmed"
+    run = new_run()
+
+    services.submit(run)
+
+    assert fresh(run).state is RunStatus.RUNNING
+
+
 @pytest.mark.parametrize(
     "path", ["tests.runs.backend.nothing", "no.such.module", "tests.runs.backend:nothing"]
 )
