@@ -2,9 +2,9 @@
 
 Ids (``mcp_client_app.``): E001 a setting's value, E002 the configuration file, E003 a server
 of the settings, E004 a server of the file, W001 an unknown setting, W002 a server that was
-read otherwise than it was written, W003 an SDK with another interface; with ``--deploy`` W010
-to W014. No check connects, opens the database, or imports what a setting names. No message
-holds a value that may be secret.
+read otherwise than it was written, W003 an SDK with another interface, W004 a backend of runs
+that is not installed; with ``--deploy`` W010 to W014. No check connects, opens the database, or
+imports what a setting names. No message holds a value that may be secret.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ from mcp_client_app.models import ServerConfig
 __all__ = [
     "check_deployment",
     "check_known_sdk",
+    "check_run_backend",
     "check_sdk",
     "check_servers",
     "check_setting_names",
@@ -75,6 +77,20 @@ def check_servers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 def check_sdk(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W003: an SDK that was not known when this was released still has the interface that we use."""
     return [] if is_known_version() else _sdk_messages()
+
+
+@register(_TAG)
+def check_run_backend(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W004: if runs are for Celery, Celery is there."""
+    if _problem_of("RUN_BACKEND") or app_settings.RUN_BACKEND != "celery" or find_spec("celery"):
+        return []
+    return [
+        Warning(
+            f"{PREFIX}RUN_BACKEND is 'celery', which is not installed: no run can begin in the background.",
+            hint="Install 'django-mcp-client-app[celery]', or unset the setting.",
+            id=f"{_TAG}.W004",
+        )
+    ]
 
 
 @register(_TAG, deploy=True)

@@ -230,3 +230,15 @@ def test_a_known_sdk_is_not_compared_without_need(monkeypatch):
     monkeypatch.setattr("mcp.shared.dispatcher.Dispatcher", OtherDispatcher)
 
     assert found() == {}
+
+
+def test_a_backend_of_runs_that_is_not_installed_is_told(settings, monkeypatch):
+    settings.MCP_CLIENT_RUN_BACKEND = "celery"
+    assert found() == {}
+
+    monkeypatch.setattr(checks, "find_spec", lambda name: None)
+    (warning,) = found()["W004"]
+    assert "'celery'" in warning
+
+    settings.MCP_CLIENT_RUN_BACKEND = "thread"
+    assert found() == {}

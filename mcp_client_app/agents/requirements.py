@@ -21,8 +21,6 @@ def load(name: str) -> ModuleType:
         ConfigurationError: It is not installed.
     """
     if find_spec("pydantic_ai") is None:
-        raise ConfigurationError(
-            "Agents need pydantic-ai; install 'django-mcp-client-app[agents]'.", field="INSTALLED_APPS"
-        )
+        raise ConfigurationError("Agents need pydantic-ai; install 'django-mcp-client-app[agents]'.")
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     return importlib.import_module(f"mcp_client_app.agents.{name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -16,7 +17,7 @@ __all__ = ["agent_problems"]
 
 def agent_problems(row: AgentConfig) -> list[str]:
     """Return what keeps an agent from doing what it looks like, in the language of the thread."""
-    return [*_of_servers(row), *_of_tools(row), *_of_key(row)]
+    return [*_of_servers(row), *_of_tools(row), *_of_model(row), *_of_key(row)]
 
 
 def _of_servers(row: AgentConfig) -> Iterator[str]:
@@ -40,6 +41,11 @@ def _of_tools(row: AgentConfig) -> Iterator[str]:
 
 def _blocks_all(patterns: Any) -> bool:
     return "*" in patterns
+
+
+def _of_model(row: AgentConfig) -> Iterator[str]:
+    if row.model and find_spec("pydantic_ai") is None:
+        yield _("Its model needs the extra 'agents', which is not installed in this process.")
 
 
 def _of_key(row: AgentConfig) -> Iterator[str]:

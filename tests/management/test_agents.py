@@ -47,3 +47,14 @@ def test_the_document_tells_all_but_what_is_fixed(servers: Run):
         "approval": "always",
         "tool_approvals": {},
     }
+
+
+def test_without_the_extra_a_model_is_no_use(servers: Run, monkeypatch):
+    services.add_agent("support", model="openai:gpt-5", servers=["good"])
+    services.add_agent("shelf", servers=["good"])
+    monkeypatch.setattr("mcp_client_app.services.agent_problems.find_spec", lambda name: None)
+
+    shelf, support = servers("agents", "--json").document["agents"]
+
+    assert shelf["problems"] == []
+    assert "'agents'" in support["problems"][0]
