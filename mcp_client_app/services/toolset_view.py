@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mcp_client_app.datatypes import AgentSpec, Listing, ToolFilter, ToolInfo
 from mcp_client_app.exceptions import MCPClientError
+from mcp_client_app.services.shared_selections import same_tools, shared_selections
 from mcp_client_app.services.toolset_servers import ToolsetServers
 from mcp_client_app.toolsets import ToolSelection
 from mcp_client_app.toolsets.policies import rules_of
@@ -38,12 +38,8 @@ class _Basis:
     filters: Mapping[str, ToolFilter]
 
     def is_same(self, other: _Basis) -> bool:
-        # Catalogues are replaced as a whole: tools that have not changed are the same objects.
         return (
-            self.spec is other.spec
-            and len(self.tools) == len(other.tools)
-            and all(map(operator.is_, self.tools, other.tools))
-            and self.filters == other.filters
+            self.spec is other.spec and same_tools(self.tools, other.tools) and self.filters == other.filters
         )
 
 
@@ -76,12 +72,21 @@ class ToolsetView:
             if last[1].reasons != reasons:
                 last = self._last = (basis, last[1].with_unavailable(reasons))
         else:
-            named = [
-                replace(tool, server=own[tool.server], public_name="") if tool.server in own else tool
-                for tool in tools
-            ]
-            last = self._last = (basis, ToolSelection(named, rules_of(spec, filters), reasons))
+            last = self._last = (basis, _selection(basis, own, reasons))
         return View(spec, last[1], errors)
+
+
+def _selection(basis: _Basis, own: Mapping[str, str], reasons: Mapping[str, str]) -> ToolSelection:
+    """Return a selection: the one that others have, unless servers are the toolset's own."""
+    rules = rules_of(basis.spec, basis.filters)
+    if own:
+        named = [
+            replace(tool, server=own[tool.server], public_name="") if tool.server in own else tool
+            for tool in basis.tools
+        ]
+        return ToolSelection(named, rules, reasons)
+    shared = shared_selections.of(rules, basis.tools, is_stored=bool(basis.spec.revision))
+    return shared.with_unavailable(reasons) if reasons else shared
 
 
 def called(error: MCPClientError, own: Mapping[str, str]) -> MCPClientError:
