@@ -161,9 +161,11 @@ def _key(spec: AgentSpec) -> str | None:
     name = spec.api_key_variable
     if not name:
         return None
-    if not is_readable_variable(name, granted=True):
+    if not is_readable_variable(name, granted=spec.may_reference_environment):
         raise ConfigurationError(
-            f"MCP_CLIENT_ENV_DENY forbids reading the variable {name!r}.", field="api_key_variable"
+            f"The variable {name!r} may not be read: add it to MCP_CLIENT_ENV_ALLOW, or have the agent saved "
+            "by somebody who may refer to the environment. What MCP_CLIENT_ENV_DENY names is never read.",
+            field="api_key_variable",
         )
     value = os.environ.get(name)
     if not value:

@@ -95,12 +95,14 @@ class AgentSpec:
     """What becomes of arguments that do not fit a tool's schema."""
     model: str = ""
     """``provider:model``; empty = the agent only serves its tools."""
-    base_url: str = ""
+    base_url: str = field(default="", repr=False)
     """Of a server that speaks as the provider does."""
     api_key_variable: str = ""
     """The environment variable that holds the key; the key itself is never stored."""
+    may_reference_environment: bool = True
+    """Whether that may be any variable, or only one of ``MCP_CLIENT_ENV_ALLOW``."""
     instructions: str = field(default="", repr=False)
-    model_settings: Mapping[str, Any] = field(default_factory=dict)
+    model_settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     max_rounds: int = 8
     """Requests to the model whose answer asked for tools."""
     max_parallel_calls: int = 8

@@ -65,6 +65,7 @@ def fields_for(kind: str, api: ModelApi) -> dict[str, Any]:
         "model": model,
         "base_url": url(api),
         "api_key_variable": KEY_VARIABLE,
+        "may_reference_environment": True,
         # Without it, answers of this length are always streamed from Anthropic.
         "model_settings": {"max_tokens": 1000},
     }

@@ -165,6 +165,29 @@ def test_a_denied_variable_is_not_read(settings, monkeypatch):
     assert "MCP_CLIENT_ENV_DENY" in str(caught.value)
 
 
+def test_a_variable_is_read_only_if_the_agent_may(agent, settings, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "mine")
+    row = agent(model="openai:x", base_url="http://127.0.0.1:1/v1", api_key_variable="MY_KEY")
+    refused = run_agent("clerk", "Go.")
+    assert (refused.code, "'MY_KEY' may not be read" in refused.detail) == ("configuration", True)
+
+    settings.MCP_CLIENT_ENV_ALLOW = ["MY_*"]
+    assert run_agent("clerk", "Go.").code == "model_error"
+    settings.MCP_CLIENT_ENV_ALLOW = []
+    row.may_reference_environment = True
+    row.save()
+    assert run_agent("clerk", "Go.").code == "model_error"
+
+
+def test_no_repr_of_an_agent_holds_secrets_of_its_settings():
+    spec = AgentSpec(
+        name="clerk",
+        base_url=f"{LOCAL}?key={SECRET}",
+        model_settings={"extra_headers": {"Authorization": SECRET}},
+    )
+    assert SECRET not in repr(spec)
+
+
 def own_model():
     return TestModel(custom_output_text="mine")
 
@@ -192,7 +215,8 @@ def test_a_provider_that_fails_fails_the_run_and_is_not_quoted(agent, status, mo
     monkeypatch.setenv("MY_KEY", "sk-very-secret")
     failure = Failure(status, "bad key sk-very-secret", {"retry-after": "0", "x-should-retry": "false"})
     with ModelApi([failure] * 9, key="sk-very-secret") as api:
-        agent(model="openai:gpt-5", base_url=api.openai_url, api_key_variable="MY_KEY")
+        fields = {"api_key_variable": "MY_KEY", "may_reference_environment": True}
+        agent(model="openai:gpt-5", base_url=api.openai_url, **fields)
         result = run_agent("clerk", "Go.")
 
     assert (result.status, result.code) == (RunStatus.FAILED, "model_error")
