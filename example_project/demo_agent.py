@@ -123,7 +123,7 @@ def _returns_since_prompt(messages: list[ModelMessage]) -> dict[str, str]:
             if isinstance(part, UserPromptPart):
                 found.clear()
             elif isinstance(part, ToolReturnPart):
-                found[part.tool_name] = part.model_response_str()
+                found[part.tool_name] = part.model_response_str(wrap_if_error=False)
     return found
 
 

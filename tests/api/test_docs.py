@@ -15,7 +15,7 @@ import pytest
 
 from mcp_client_app import services
 from mcp_client_app.agents.loop import close_agents_loop
-from mcp_client_app.models import AgentConfig, ServerConfig
+from mcp_client_app.models import ServerConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "rest-api.md").read_text(encoding="utf-8")
@@ -93,8 +93,7 @@ def test_the_commands_of_the_page_work(api, live_server, settings):
     told = run(tools, live_server.url)
     assert '"type":"function"' in told
     assert '"content":"3.0"' in told
-    settings.MCP_CLIENT_MODELS = {"scripted:teller": "tests.api.models.teller"}
-    AgentConfig.objects.update(model="scripted:teller")
+    settings.MCP_CLIENT_MODELS = {"openai:gpt-5": "tests.api.models.teller"}
     assert run(runs, live_server.url).count('"text":"It is 5."') == 2
     assert run(following, live_server.url).count("event: run.completed") == 1
     assert '"action":"create"' in run(transfer, live_server.url)

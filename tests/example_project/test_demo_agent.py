@@ -1,0 +1,40 @@
+"""The demo's agent with its script: what it says if a tool fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from example_project.demo_agent import load_demo_agent, scripted_model
+from mcp_client_app.agents.api import run_agent
+from mcp_client_app.agents.loop import close_agents_loop
+from mcp_client_app.testing import fake_server
+from mcp_client_app.testing.fixtures import add_mcp_server, mcp_manager
+
+__all__ = ["add_mcp_server", "mcp_manager"]
+
+
+@pytest.fixture(autouse=True)
+def _loop_closed() -> Iterator[None]:
+    yield
+    close_agents_loop()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_city_without_weather_is_told_in_words(add_mcp_server):
+    def forecast(city: str, days: int) -> str:
+        raise ValueError(f"no weather for {city}")
+
+    notes: list[str] = []
+    files = {"read_file": lambda path: "glue\n", "write_file": lambda path, text: notes.append(text)}
+    add_mcp_server("files", fake_server("files", tools=files))
+    add_mcp_server("weather", fake_server("weather", tools=[forecast]))
+    load_demo_agent()
+
+    result = run_agent("demo", "Is it sunny in Rome?", model=scripted_model())
+
+    assert result.is_complete
+    assert "I could not learn the weather: Error calling mcp tool weather__forecast: " in result.text
+    assert "no weather for Rome" in result.text
+    assert result.text.startswith(notes[0].strip())
