@@ -166,6 +166,7 @@ class AgentConfig(AgentFields):
             model=self.model,
             base_url=self.base_url,
             api_key_variable=self.api_key_variable,
+            may_reference_environment=self.may_reference_environment,
             instructions=self.instructions,
             model_settings=dict(self.model_settings),
             max_rounds=self.max_rounds,
