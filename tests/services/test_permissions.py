@@ -93,6 +93,7 @@ VERBS: dict[str, tuple[Any, set[str]]] = {
     "update_agent": (lambda user: services.update_agent("nobody", user=user), {"change_agentconfig"}),
     "remove_agent": (lambda user: services.remove_agent("nobody", user=user), {"delete_agentconfig"}),
     "agent_spec": (lambda user: services.agent_spec("nobody", user=user), {"run_agentconfig"}),
+    "usable_agents": (lambda user: services.usable_agents(user=user), {"run_agentconfig"}),
     "get_toolset": (lambda user: services.get_toolset("nobody", user), {"run_agentconfig"}),
     "create_run": (lambda user: services.create_run("nobody", "x", user=user), {"run_agentconfig"}),
 }
