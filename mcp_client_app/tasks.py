@@ -18,7 +18,12 @@ from mcp_client_app import services
 from mcp_client_app.agents.executor import execute_run
 from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import RunStatus
-from mcp_client_app.exceptions import BackendUnavailableError, ConfigurationError, RunStateError
+from mcp_client_app.exceptions import (
+    BackendUnavailableError,
+    ConfigurationError,
+    RunStateError,
+    UnknownRunError,
+)
 from mcp_client_app.models import AgentRun
 
 __all__ = ["reap", "run_agent", "submit_run"]
@@ -64,9 +69,11 @@ def _run_agent(task: Any, run_id: str) -> None:
     except ConfigurationError as error:
         _refuse(run_id, task.request.id or "celery", error)
         raise
-    run = AgentRun.objects.filter(pk=run_id).first()
-    is_worked_on = run is not None and services.get_run(run_id).state is RunStatus.RUNNING
-    if run is not None and is_worked_on and task.request.retries < RETRIES:
+    try:
+        run = services.get_run(run_id)
+    except UnknownRunError:
+        return  # it was deleted
+    if run.state is RunStatus.RUNNING and task.request.retries < RETRIES:
         # Perhaps the worker that has it is the one that died.
         raise task.retry(countdown=_seconds_left(run), queue=app_settings.RUN_QUEUE)
 

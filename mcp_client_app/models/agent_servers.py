@@ -38,6 +38,7 @@ class AgentServerQuerySet(models.QuerySet["AgentServer"]):
     """Bulk changes raise the agents' revisions; ``receivers`` do so for single ones, and for deletions."""
 
     def update(self, **kwargs: Any) -> int:
+        self._for_write = True
         # Before and after: a change may hand a server to another agent, or be what the rows are found by.
         changed = set(self.order_by().values_list("pk", flat=True)) if kwargs else set()
         with transaction.atomic(using=self.db):
@@ -50,6 +51,7 @@ class AgentServerQuerySet(models.QuerySet["AgentServer"]):
     update.alters_data = True  # type: ignore[attr-defined]
 
     def bulk_create(self, objs: Iterable[AgentServer], *args: Any, **kwargs: Any) -> list[AgentServer]:
+        self._for_write = True
         objs = list(objs)
         with transaction.atomic(using=self.db):
             created = super().bulk_create(objs, *args, **kwargs)

@@ -150,7 +150,8 @@ class AgentConfig(AgentFields):
 
     def to_spec(self) -> AgentSpec:
         """Return the agent as ``services`` and ``agents`` work with it; one query, unless prefetched."""
-        chosen = self.agent_servers.all()
+        # Read where the agent was: a replica may still have the servers of an earlier revision.
+        chosen = self.agent_servers.db_manager(self._state.db).all()
         if "agent_servers" not in getattr(self, "_prefetched_objects_cache", ()):
             chosen = chosen.select_related("server")
         return AgentSpec(

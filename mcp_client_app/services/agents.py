@@ -12,6 +12,7 @@ from typing import Any, Final
 from django.contrib.auth.models import Group
 from django.core.exceptions import FieldDoesNotExist
 from django.db import IntegrityError, router, transaction
+from django.db.models import Prefetch, prefetch_related_objects
 
 from mcp_client_app.configuration.secrets import keep_masked_values
 from mcp_client_app.datatypes import AgentSpec
@@ -60,7 +61,7 @@ def list_agents(*, user: Any = None) -> list[AgentConfig]:
         PermissionDeniedError: The user may not see agents.
     """
     require(user, VIEW_AGENT)
-    return list(_rows().order_by("name").prefetch_related("agent_servers__server", "groups"))
+    return list(_rows().order_by("name").prefetch_related(*_parts()))
 
 
 def get_agent(name: str, *, user: Any = None) -> AgentConfig:
@@ -71,7 +72,7 @@ def get_agent(name: str, *, user: Any = None) -> AgentConfig:
         PermissionDeniedError: The user may not see agents.
     """
     require(user, VIEW_AGENT)
-    return _find(name)
+    return _complete(_find(name))
 
 
 def usable_agents(*, user: Any = None) -> list[AgentConfig]:
@@ -132,7 +133,7 @@ def add_agent(
     _assign(row, fields)
     try:
         with transaction.atomic(using=_database()):
-            return _save(row, user, AgentChoices(row, servers, groups))
+            return _complete(_save(row, user, AgentChoices(row, servers, groups)))
     except IntegrityError:
         _require_free(name)
         raise
@@ -171,7 +172,7 @@ def update_agent(
         if "model_settings" in fields:
             fields["model_settings"] = keep_masked_values(fields["model_settings"], row.model_settings)
         _assign(row, fields)
-        return _save(row, user, AgentChoices(row, servers, groups))
+        return _complete(_save(row, user, AgentChoices(row, servers, groups)))
 
 
 def save_agent(row: AgentConfig, *, user: Any = None) -> AgentConfig:
@@ -231,6 +232,21 @@ def _save(row: AgentConfig, user: Any, choices: AgentChoices) -> AgentConfig:
         row.save()
         choices.save()
     return row
+
+
+def _complete(row: AgentConfig) -> AgentConfig:
+    """Return the agent with its servers and groups read."""
+    prefetch_related_objects([row], *_parts())
+    return row
+
+
+def _parts() -> list[Prefetch[Any]]:
+    """Return what belongs to an agent, to be read where the agent itself is."""
+    database = _database()
+    return [
+        Prefetch("agent_servers", AgentServer.objects.using(database).select_related("server")),
+        Prefetch("groups", Group.objects.using(database)),
+    ]
 
 
 def _database() -> str:

@@ -24,7 +24,7 @@ from mcp_client_app.exceptions import (
     UnknownRunError,
 )
 from mcp_client_app.json_schema import SchemaChecker
-from mcp_client_app.models import Approval
+from mcp_client_app.models import AgentConfig, Approval
 from mcp_client_app.models.approvals import ApprovalQuerySet
 from mcp_client_app.services.answers import checked_answers, questions
 from mcp_client_app.services.approval_refusals import not_decidable, refused
@@ -103,7 +103,7 @@ def get_approval(approval_id: UUID | str, user: Any = None) -> Approval:
     row = find(approval_id, approval_rows().for_user(user))
     if row.status != row.standing:
         expire_approvals(row.run_id)
-        row.refresh_from_db()
+        row = find(row.pk)
     return row
 
 
@@ -214,9 +214,8 @@ def _to_decide(approval_id: UUID | str, user: Any, kind: str) -> Approval:
 
 def _require_possible(row: Approval) -> None:
     """Refuse what the agent's policy does not leave to people; a call is held to it, too."""
-    if row.agent is None:
-        return
-    if policy_for(_tool(row), row.agent.to_spec()) is ApprovalPolicy.DENY:
+    agent = AgentConfig.objects.using(approval_rows().db).filter(pk=row.agent_id).first()
+    if agent is not None and policy_for(_tool(row), agent.to_spec()) is ApprovalPolicy.DENY:
         raise ToolBlockedError(
             f"The agent {row.agent_name!r} refuses calls of {row.tool!r}; nobody can approve them.",
             server=row.server_name,

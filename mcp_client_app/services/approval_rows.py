@@ -91,7 +91,7 @@ def new_row(
     return Approval(
         kind=kind,
         run_id=key,
-        agent=AgentConfig.objects.named(toolset_name).first() if toolset_name else None,
+        agent_id=_agent_id(toolset_name),
         agent_name=toolset_name[:100],
         user_id=who,
         username=str(user.get_username())[:255] if who is not None else "",
@@ -136,6 +136,11 @@ def is_asked_by(row: Approval, user: Any) -> bool:
     if user is None:
         return row.user_id is None and not row.username
     return user.pk is not None and row.user_id == user.pk
+
+
+def _agent_id(name: str) -> int | None:
+    agents = AgentConfig.objects.using(approval_rows().db).named(name)
+    return agents.values_list("pk", flat=True).first() if name else None
 
 
 def _lifetime(seconds: float | None) -> timedelta:
