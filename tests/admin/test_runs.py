@@ -68,6 +68,7 @@ def test_what_an_agent_was_told_and_where_its_model_is_is_not_shown_with_its_run
 
     assert "&quot;run_id&quot;: &quot;shown&quot;" in page
     assert "planted-4711" not in page
+    assert admin_client.get(LIST, {"messages__0__instructions__startswith": "planted"}).status_code == 400
 
 
 def test_a_run_shows_what_happened(admin_client: Client, new_run: NewRun):
