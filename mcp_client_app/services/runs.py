@@ -14,12 +14,17 @@ from django.utils import timezone
 
 from mcp_client_app import json_codec
 from mcp_client_app.datatypes import RunStatus
-from mcp_client_app.exceptions import ConfigurationError, RunStateError, UnknownRunError
+from mcp_client_app.exceptions import (
+    ConfigurationError,
+    PermissionDeniedError,
+    RunStateError,
+    UnknownRunError,
+)
 from mcp_client_app.models import AgentConfig, AgentRun
 from mcp_client_app.models.calls import new_correlation_id
 from mcp_client_app.models.runs import AgentRunQuerySet
 from mcp_client_app.services.agents import agent_spec
-from mcp_client_app.services.permissions import CHANGE_RUN, require
+from mcp_client_app.services.permissions import CHANGE_RUN, RUN_AGENT, require
 from mcp_client_app.services.run_rows import (
     close_approvals,
     database,
@@ -70,10 +75,13 @@ def create_run(
 
     Raises:
         UnknownAgentError: There is no such agent, it is disabled, or it is not for this user.
-        PermissionDeniedError: The user may not use agents.
+        PermissionDeniedError: The user may not use agents, or is nobody whose run it could be.
         ConfigurationError: ``history`` or ``deps`` has no JSON form.
     """
     spec = agent_spec(agent, user=user)
+    if user is not None and user.pk is None:
+        # Without a user it would be one of trusted code.
+        raise PermissionDeniedError("A run belongs to a user: sign in.", permission=RUN_AGENT)
     name = user.get_username() if user is not None else ""
     return rows().create(
         agent_id=AgentConfig.objects.using(database()).named(spec.name).values_list("pk", flat=True).first(),
@@ -133,7 +141,7 @@ def cancel_run(run_id: object, *, user: Any = None) -> AgentRun:
         RunStateError: It is over already.
     """
     seen = _find(run_id, user)
-    if user is None or seen.user_id != user.pk:
+    if user is None or seen.user_id is None or seen.user_id != user.pk:
         require(user, CHANGE_RUN)
     with transaction.atomic(using=database()):
         close_approvals(seen.pk)

@@ -44,6 +44,30 @@ def test_a_run_of_trusted_code_is_nobodys(new_run: NewRun):
     assert run.correlation_id
 
 
+class Visitor(AnonymousUser):
+    """Somebody who is not signed in, and to whom a backend of the project gives permissions."""
+
+    is_active = True
+
+    def __init__(self, *permissions: str) -> None:
+        self.permissions = permissions
+
+    def has_perm(self, perm: str, obj: object = None) -> bool:
+        return perm.partition(".")[2] in self.permissions
+
+
+def test_visitors_have_no_runs_and_end_none_of_trusted_code(new_run: NewRun):
+    nobodys = new_run()
+
+    with pytest.raises(PermissionDeniedError, match="sign in"):
+        new_run(user=Visitor("run_agentconfig"))
+    with pytest.raises(PermissionDeniedError):
+        services.cancel_run(nobodys.pk, user=Visitor("view_agentrun"))
+
+    assert AgentRun.objects.get().state is RunStatus.QUEUED
+    assert services.cancel_run(nobodys.pk).state is RunStatus.CANCELLED
+
+
 def test_the_name_of_an_agent_is_kept_when_it_is_gone(new_run: NewRun):
     run = new_run()
     AgentConfig.objects.all().delete()
