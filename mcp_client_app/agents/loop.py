@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from mcp_client_app.agents.database import Lanes
+from mcp_client_app.agents.database import Lanes, is_lane
 from mcp_client_app.agents.handles import handles
 from mcp_client_app.client import exit_hooks
 from mcp_client_app.client.loop import EventRelay, LoopThread
@@ -97,8 +97,12 @@ class AgentsLoop:
         self._closers.append(closer)
 
     def _in_lane(self, start: Start[T]) -> Start[T]:
+        # A run may be begun by what another one has done in a lane, such as an output filter that asks
+        # an agent: it waits there, and must not wait for itself.
+        alone = is_lane()
+
         async def work() -> T:
-            with self._lanes.taken():
+            async with self._lanes.taken(alone=alone):
                 return await start()
 
         return work
