@@ -43,7 +43,8 @@ class DecisionForm(forms.Form):
     )
 
     def __init__(self, row: Approval, data: Any = None) -> None:
-        super().__init__(data, initial={"arguments": row.arguments}, label_suffix="")
+        # No arguments are shown as well: an empty field would look as if something was missing.
+        super().__init__(data, initial={"arguments": row.arguments or "{}"}, label_suffix="")
         self.fields["arguments"].widget.attrs["rows"] = 10
         if row.schema is None:
             self.leave_arguments()

@@ -54,6 +54,7 @@ CALL_TONES: Final[dict[str, str]] = {
     RunCall.Status.FAILED: "bad",
     RunCall.Status.UNKNOWN: "bad",
 }
+MINUTE: Final = 60.0
 LATEST: Final = 200
 """Events that are shown; a run may have thousands."""
 LONGEST: Final = 300
@@ -149,7 +150,14 @@ class AgentRunAdmin(ReadOnly, Pages):
         """How long it took, or has taken, with the time that it waited."""
         if run.started_at is None:
             return "-"
-        return timesince(run.started_at, run.finished_at or timezone.now())
+        ended = run.finished_at or timezone.now()
+        seconds = (ended - run.started_at).total_seconds()
+        return timesince(run.started_at, ended) if seconds >= MINUTE else f"{seconds:.1f} s"
+
+    @admin.display(description=_("time used, without pauses"), ordering="seconds_used")
+    def spent(self, run: AgentRun) -> str:
+        """How long it was worked on."""
+        return f"{run.seconds_used:.1f} s"
 
     # Cancelling ------------------------------------------------------------------------
 
@@ -206,7 +214,7 @@ class AgentRunAdmin(ReadOnly, Pages):
             "started_at",
             "finished_at",
             "took",
-            "seconds_used",
+            "spent",
             "tool_rounds",
             "shown_usage",
         ]

@@ -114,7 +114,7 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=dict,
-                        help_text="An object, as in {'temperature': 0}.",
+                        help_text='An object, as in {"temperature": 0}.',
                         verbose_name="model settings",
                     ),
                 ),

@@ -82,7 +82,7 @@ class AgentFields(RevisedModel):
     )
     instructions = models.TextField(_("instructions"), blank=True)
     model_settings = models.JSONField(
-        _("model settings"), default=dict, blank=True, help_text=_("An object, as in {'temperature': 0}.")
+        _("model settings"), default=dict, blank=True, help_text=_('An object, as in {"temperature": 0}.')
     )
 
     all_servers = models.BooleanField(

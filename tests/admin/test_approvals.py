@@ -172,6 +172,16 @@ def test_a_call_is_approved_as_it_is(boss, ann, django_capture_on_commit_callbac
     assert LogEntry.objects.get().change_message == "Approved."
 
 
+def test_a_call_without_arguments_shows_that_there_are_none(boss, ann):
+    row = ask(ann, given={})
+    page = pages.form(pages.text(boss.get(url(row))), "approval_form")
+    assert page["arguments"] == ["{}"]
+
+    fill(boss, row, "_approve")
+    row.refresh_from_db()
+    assert (row.status, row.edited_arguments) == ("approved", None)
+
+
 def test_a_call_is_approved_with_other_arguments(boss, ann):
     row = ask(ann)
     fill(boss, row, "_approve", arguments='{"article": "coffee", "count": 1}')

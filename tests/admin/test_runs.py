@@ -95,6 +95,20 @@ def test_a_run_shows_what_happened(admin_client: Client, new_run: NewRun):
     assert f"/admin/mcp_client_app/approval/{approval.pk}/change/" in page
 
 
+def test_times_are_short(admin_client: Client, new_run: NewRun):
+    run, now = new_run("Sell tea!"), timezone.now()
+    begun = {"started_at": now, "seconds_used": 3.14159265, "status": RunStatus.COMPLETED}
+    AgentRun.objects.filter(pk=run.pk).update(finished_at=now + timedelta(seconds=4.2), **begun)
+
+    page = page_of(admin_client, run)
+    assert "4.2 s" in page
+    assert "3.1 s" in page
+    assert "3.14" not in page
+
+    AgentRun.objects.filter(pk=run.pk).update(finished_at=now + timedelta(minutes=2))
+    assert "2\xa0minutes" in page_of(admin_client, run)
+
+
 def test_the_latest_of_many_events_are_shown(
     admin_client: Client, new_run: NewRun, monkeypatch: pytest.MonkeyPatch
 ):

@@ -200,7 +200,7 @@ class AgentChangesSerializer(serializers.ModelSerializer[AgentConfig]):
         help_text="The revision that you have seen; if there is a newer one, nothing is changed.",
     )
     base_url = serializers.CharField(required=False, allow_blank=True, max_length=2048)
-    model_settings = serializers.DictField(required=False, help_text="An object, as in {'temperature': 0}.")
+    model_settings = serializers.DictField(required=False, help_text='An object, as in {"temperature": 0}.')
     servers = AgentServerChangesSerializer(many=True, required=False)
     allowed_tools = _texts(allow_null=True, help_text="Names or patterns; null = all, [] = none.")
     blocked_tools = _texts(help_text="Names or patterns; they win over allowed ones.")
