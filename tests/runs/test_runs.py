@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -47,7 +48,7 @@ def test_a_run_of_trusted_code_is_nobodys(new_run: NewRun):
 class Visitor(AnonymousUser):
     """Somebody who is not signed in, and to whom a backend of the project gives permissions."""
 
-    is_active = True
+    is_active: Any = True
 
     def __init__(self, *permissions: str) -> None:
         self.permissions = permissions

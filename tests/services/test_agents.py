@@ -334,7 +334,7 @@ def test_secrets_in_model_settings_go_nowhere_else_without_a_permission(change, 
     services.update_agent("support", user=editor, label="other", model_settings={**back, "temperature": 1})
     assert AgentConfig.objects.get().model_settings == {**place, "temperature": 1}
     services.update_agent("support", user=make_user("change_agentconfig", "reference_environment"), **change)
-    other = {"model": "openai:gpt-5", "base_url": ""}
+    other: dict[str, Any] = {"model": "openai:gpt-5", "base_url": ""}
     services.update_agent(
         "support", user=editor, **other, model_settings={"extra_headers": {"X-Team": "new"}}
     )
