@@ -24,7 +24,7 @@ from mcp_client_app.models.servers import ServerConfig
 __all__ = ["AgentConfig", "AgentConfigQuerySet"]
 
 SENT_ELSEWHERE = _(
-    "With another model or base URL, secrets in here would go elsewhere: give them anew, or take them out."
+    "With another model or base URL, secrets in here would go elsewhere: take them out first, or change them."
 )
 
 
