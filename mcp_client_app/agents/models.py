@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 __all__ = ["model_for"]
 
+_WANTED = re.compile(r"Set the `(\w+)` environment variable or pass it via")
 NO_KEY = "no-key"
 """What is sent to a server of one's own if no key is named: clients of providers insist on one."""
 
@@ -101,10 +103,17 @@ def _from_provider(spec: AgentSpec, key: str | None) -> Model:
     try:
         return infer_model(f"{kind}:{name}", lambda _: _provider(provider_class, spec, key))
     except UserError as error:
-        reason = str(error).partition(" To try Pydantic AI")[0]
         raise ConfigurationError(
-            f"The model {spec.model!r} cannot be used: {reason}", field="model"
+            f"The model {spec.model!r} cannot be used: {_cure(str(error))}", field="model"
         ) from error
+
+
+def _cure(reason: str) -> str:
+    """Return what pydantic-ai wants, in the terms of an agent."""
+    if (wanted := _WANTED.match(reason)) is None:
+        return reason.partition(" To try Pydantic AI")[0]
+    field = "base_url" if wanted[1].endswith("_BASE_URL") else "api_key_variable"
+    return f"set the environment variable {wanted[1]}, or fill in the agent's {field}."
 
 
 def _provider(provider_class: type[Provider[Any]], spec: AgentSpec, key: str | None) -> Provider[Any]:

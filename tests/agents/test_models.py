@@ -210,6 +210,24 @@ def test_what_is_no_model_of_the_project_is_told(settings, path, told):
     assert told in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("model", "variable", "field"),
+    [
+        ("openai:gpt-5", "OPENAI_API_KEY", "api_key_variable"),
+        ("anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY", "api_key_variable"),
+        ("ollama:llama3", "OLLAMA_BASE_URL", "base_url"),
+    ],
+)
+def test_what_a_provider_lacks_is_told_in_the_words_of_an_agent(monkeypatch, model, variable, field):
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ConfigurationError) as caught:
+        make(model=model)
+    assert str(caught.value) == (
+        f"The model {model!r} cannot be used: set the environment variable {variable}, "
+        f"or fill in the agent's {field}."
+    )
+
+
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
 def test_a_provider_that_fails_fails_the_run_and_is_not_quoted(agent, status, monkeypatch):
     monkeypatch.setenv("MY_KEY", "sk-very-secret")
