@@ -17,7 +17,7 @@ from mcp_client_app.exceptions import BusyError
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["execute_run", "submit_run", "submit_run_again"]
+__all__ = ["aexecute_run", "drive_here", "execute_run", "submit_run", "submit_run_again"]
 
 REMEMBERED: Final = 1000
 """Runs that go on when there is a place for them, if they are there still."""

@@ -37,13 +37,13 @@ from mcp_client_app.client.decoding import aside
 from mcp_client_app.client.exchange import Exchange, current_exchange
 from mcp_client_app.client.failures import carrying
 from mcp_client_app.client.leniency import Repairer, notifications
-from mcp_client_app.client.rpc_messages import is_batch, named_id, rpc_error
+from mcp_client_app.client.rpc_messages import LISTEN, is_batch, named_id, rpc_error
 from mcp_client_app.client.serving import DispatchContext, Serving
 from mcp_client_app.exceptions import MCPClientError, TransportError
 
 logger = logging.getLogger(__name__)
 
-LISTEN = "subscriptions/listen"
+__all__ = ["BaseDispatcher", "Pending", "ProgressRelay"]
 
 
 @dataclass(slots=True, eq=False)

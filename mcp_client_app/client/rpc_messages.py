@@ -19,6 +19,7 @@ from mcp_types import (
 from mcp_client_app import json_codec
 
 __all__ = [
+    "LISTEN",
     "LIST_CHANGED",
     "TypedMessage",
     "broken_answer_id",
@@ -32,6 +33,8 @@ __all__ = [
     "typed_message",
 ]
 
+LISTEN = "subscriptions/listen"
+"""The one request that stays open."""
 LIST_CHANGED = frozenset(
     {
         "notifications/tools/list_changed",

@@ -7,12 +7,12 @@ from typing import Any
 
 from mcp.shared.dispatcher import CallOptions
 
-from mcp_client_app.client.dispatch import LISTEN, BaseDispatcher, Pending
+from mcp_client_app.client.dispatch import BaseDispatcher, Pending
 from mcp_client_app.client.framing import Oversized
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.redaction import Redactor
-from mcp_client_app.client.rpc_messages import broken_answer_id, skipped_id
+from mcp_client_app.client.rpc_messages import LISTEN, broken_answer_id, skipped_id
 from mcp_client_app.client.stdio_channel import ChannelEvents, StdioChannel, unreadable
 from mcp_client_app.exceptions import ResultTooLargeError, TransportError
 

@@ -28,7 +28,7 @@ from mcp_client_app.client.http_session import EVENT_STREAM, PROTOCOL_VERSION, S
 from mcp_client_app.client.http_streams import ServerStream, StreamEnd, read_refusal
 from mcp_client_app.client.httpx_adapter import AdaptedBody, httpx_client, passed_on
 from mcp_client_app.client.leniency import Repairer
-from mcp_client_app.client.rpc_messages import TypedMessage, has_id, pick_answer, typed_message
+from mcp_client_app.client.rpc_messages import LISTEN, TypedMessage, has_id, pick_answer, typed_message
 from mcp_client_app.client.stock_adapter import (
     COMPLETION,
     StreamableAdapter,
@@ -36,7 +36,7 @@ from mcp_client_app.client.stock_adapter import (
     event_stream,
     position_of,
 )
-from mcp_client_app.client.stock_transport import LISTEN, OpenRequest, StockTransport, dumped
+from mcp_client_app.client.stock_transport import OpenRequest, StockTransport, dumped
 from mcp_client_app.datatypes import ServerSpec, safe_url
 from mcp_client_app.exceptions import (
     MCPClientError,

@@ -12,10 +12,10 @@ from mcp_client_app.client.framing import Oversized
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.process import ChildProcess
 from mcp_client_app.client.redaction import Redactor
-from mcp_client_app.client.rpc_messages import broken_answer_id, skipped_id
+from mcp_client_app.client.rpc_messages import LISTEN, broken_answer_id, skipped_id
 from mcp_client_app.client.stdio_channel import ChannelEvents, StdioChannel, unreadable
 from mcp_client_app.client.stdio_writer import Frame
-from mcp_client_app.client.stock_transport import LISTEN, OpenRequest, StockTransport, dumped
+from mcp_client_app.client.stock_transport import OpenRequest, StockTransport, dumped
 from mcp_client_app.exceptions import ResultTooLargeError, TransportError
 
 __all__ = ["StdioTransport"]

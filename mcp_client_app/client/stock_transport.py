@@ -37,6 +37,7 @@ from mcp_client_app.client.leniency import Repairer, notifications
 from mcp_client_app.client.negotiation import tells_the_era
 from mcp_client_app.client.rpc_messages import (
     LIST_CHANGED,
+    LISTEN,
     TypedMessage,
     is_answer,
     is_batch,
@@ -53,7 +54,7 @@ from mcp_client_app.exceptions import (
     TransportError,
 )
 
-__all__ = ["LISTEN", "OpenRequest", "StockTransport", "dumped"]
+__all__ = ["OpenRequest", "StockTransport", "dumped"]
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,6 @@ COURTESY_SECONDS = 5.0
 """For telling the server that a request was given up."""
 
 PROBE = "server/discover"
-LISTEN = "subscriptions/listen"
 CANCELLED = "notifications/cancelled"
 
 Messages = MemoryObjectReceiveStream[SessionMessage | Exception]

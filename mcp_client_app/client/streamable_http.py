@@ -16,7 +16,7 @@ from mcp.shared.dispatcher import CallOptions
 
 from mcp_client_app import json_codec
 from mcp_client_app.client.decoding import decoded, in_utf8
-from mcp_client_app.client.dispatch import LISTEN, BaseDispatcher, Pending
+from mcp_client_app.client.dispatch import BaseDispatcher, Pending
 from mcp_client_app.client.event_stream import EventStreamParser, ServerEvent
 from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.http import HttpClient, Response
@@ -32,7 +32,7 @@ from mcp_client_app.client.http_streams import (
 )
 from mcp_client_app.client.leniency import Repairer
 from mcp_client_app.client.redaction import Redactor
-from mcp_client_app.client.rpc_messages import has_id, pick_answer
+from mcp_client_app.client.rpc_messages import LISTEN, has_id, pick_answer
 from mcp_client_app.datatypes import ServerSpec
 from mcp_client_app.exceptions import (
     ConnectionLostError,

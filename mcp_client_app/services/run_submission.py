@@ -20,7 +20,7 @@ from mcp_client_app.services.run_rows import database, locked, rows, write
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["begun_by", "queue", "requeue", "submit", "submit_again"]
+__all__ = ["begun_by", "is_waiting_for_people", "queue", "requeue", "submit", "submit_again"]
 
 # Named, not imported: both stand above the services.
 _BACKENDS: Final = {

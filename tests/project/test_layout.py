@@ -44,3 +44,32 @@ def test_every_module_says_what_it_is_for():
         path for path in modules() if line_count(path) and not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert [name(path) for path in silent] == []
+
+
+def test_what_a_module_takes_from_another_one_is_exported_there():
+    trees = {dotted_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in modules()}
+    hidden = {
+        f"{node.module}.{alias.name}"
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in trees
+        for alias in node.names
+        if f"{node.module}.{alias.name}" not in trees and alias.name not in exported(trees[node.module])
+    }
+    assert hidden - {"mcp_client_app.__version__"} == set()
+
+
+def dotted_name(path: Path) -> str:
+    return ".".join((PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    )
+
+
+def exported(tree: ast.Module) -> set[str]:
+    """Return the names in ``__all__``."""
+    return {
+        name
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        for name in ast.literal_eval(node.value)
+    }
