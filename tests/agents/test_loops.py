@@ -10,11 +10,12 @@ from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.db import connections
 
 from mcp_client_app.agents.api import arun_agent, run_agent
+from mcp_client_app.agents.database import LANES
 from mcp_client_app.agents.loop import close_agents_loop, get_agents_loop
 from mcp_client_app.exceptions import ManagerClosedError
 from mcp_client_app.models import AgentConfig, AgentServer
 from mcp_client_app.runtime import close_mcp_manager
-from tests.agents.scripts import asks, call, says, scripted
+from tests.agents.scripts import asks, call, says, scripted, tool_results
 from tests.servers.model_apis import Call, ModelApi, Turn
 from tests.stored import close_connections, peer_entry, run_process
 
@@ -61,6 +62,33 @@ async def test_a_sync_view_waits_for_no_thread_that_waits_for_it(agent):
     async with ThreadSensitiveContext():
         assert (await view("clerk", "Go.", model=model)).text == "3."
         await close_connections()
+
+
+MET = threading.Barrier(LANES)
+
+
+def ask_helper(result, tool):
+    """An output filter that has an agent work the result over."""
+    MET.wait(60)
+    return run_agent("helper", result.text, model=scripted(says("Cheap."))).text
+
+
+def test_agents_that_others_wait_for_in_all_database_threads_are_run(agent, settings):
+    settings.MCP_CLIENT_OUTPUT_FILTERS = {"helper": f"{__name__}.ask_helper"}
+    agent("helper")
+    AgentServer.objects.filter(agent=agent("clerk")).update(output_filters={"price": ["helper"]})
+    model = scripted(
+        asks(call("shop__price", article="tea")), lambda messages, _: says(tool_results(messages)[0][2])
+    )
+    pool = ThreadPoolExecutor(LANES)
+    try:
+        runs = [pool.submit(run_agent, "clerk", "Go.", model=model) for _ in range(LANES)]
+        assert [run.result(60).text for run in runs] == ["Cheap."] * LANES
+    finally:
+        close_agents_loop()  # whoever waits in vain is told
+        for _ in range(LANES):
+            pool.submit(connections.close_all)
+        pool.shutdown()
 
 
 def test_a_loop_that_was_closed_is_made_anew(agent):
