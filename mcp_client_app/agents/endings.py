@@ -21,13 +21,14 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
     UserError,
 )
+from pydantic_ai.messages import ModelResponse
 
 from mcp_client_app.datatypes import AgentSpec, RunStatus
 from mcp_client_app.exceptions import MCPClientError, ModelError
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["CANCELLED", "Ending", "RoundsUsedUpError", "ending_of"]
+__all__ = ["CANCELLED", "Ending", "RoundsUsedUpError", "ending_of", "require_whole"]
 
 CANCELLED = "The run was cancelled."
 
@@ -75,6 +76,19 @@ def ending_of(error: Exception, spec: AgentSpec, seconds: float) -> Ending:
     if isinstance(error, MCPClientError):
         return Ending(RunStatus.FAILED, error.code, str(error))
     return Ending(RunStatus.FAILED, *_failure(error, spec.model))
+
+
+def require_whole(answer: ModelResponse) -> None:
+    """Raise if an answer breaks off: what was said of it is no answer.
+
+    Raises:
+        OutputTokenLimitExceeded: At the model's own limit.
+        ContentFilterError: Where the provider's filter has stopped it.
+    """
+    if answer.finish_reason == "length":
+        raise OutputTokenLimitExceeded("The answer breaks off.")
+    if answer.finish_reason == "content_filter":
+        raise ContentFilterError("The answer breaks off.")
 
 
 def _failure(error: Exception, model: str) -> tuple[str, str]:

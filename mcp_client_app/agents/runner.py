@@ -35,7 +35,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from mcp_client_app.agents import history
 from mcp_client_app.agents.calls import RunCalls
-from mcp_client_app.agents.endings import CANCELLED, Ending, RoundsUsedUpError, ending_of
+from mcp_client_app.agents.endings import CANCELLED, Ending, RoundsUsedUpError, ending_of, require_whole
 from mcp_client_app.agents.handles import RunHandle, handles
 from mcp_client_app.agents.instructions import fill_in
 from mcp_client_app.agents.loop import AgentsLoop
@@ -225,6 +225,8 @@ class _Drive:
                 )
             finally:
                 self._messages = list(captured) or self._messages
+        if isinstance(result.output, str):
+            require_whole(result.response)
         return result.output
 
     def _agent(self, model: Model) -> Agent[Any, Any]:

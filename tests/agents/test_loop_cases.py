@@ -250,3 +250,15 @@ def test_an_answer_without_anything_fails(agent):
     result = run_agent("clerk", "Go.", model=scripted(ModelResponse(parts=[TextPart("")])))
 
     assert (result.status, result.code) == (RunStatus.FAILED, "model_error")
+
+
+@pytest.mark.parametrize(("reason", "told"), [("length", "max_tokens"), ("content_filter", "content filter")])
+def test_an_answer_that_breaks_off_is_not_passed_off_as_one(agent, reason, told):
+    agent()
+    half = ModelResponse(parts=[TextPart("It costs")], finish_reason=reason)
+
+    result = run_agent("clerk", "Go.", model=scripted(lambda messages, info: half))
+
+    assert (result.status, result.code) == (RunStatus.FAILED, "model_error")
+    assert told in result.detail
+    assert result.text == "It costs"
