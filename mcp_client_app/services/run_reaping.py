@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from uuid import UUID
 
 from django.db import router
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from mcp_client_app.models import AgentRun, Approval, CallReceipt
 from mcp_client_app.models.runs import FINAL
 from mcp_client_app.services.approval_decisions import expire_approvals
 from mcp_client_app.services.run_rows import database, rows
-from mcp_client_app.services.run_settling import Settled, look_after, settle_abandoned
+from mcp_client_app.services.run_settling import Settled, settle_abandoned
+from mcp_client_app.services.run_submission import requeue
 
 __all__ = ["ReapReport", "reap"]
 
@@ -51,10 +53,7 @@ def reap(*, older_than: float | None = None) -> ReapReport:
     """
     approvals = expire_approvals()
     settled = settle_abandoned(rows(), at_most=None)
-    for run in rows().paused().defer("messages"):
-        # Somebody has decided the last question, and died before the run was queued.
-        if look_after(run):
-            settled[str(run.pk)] = Settled.RESUMED
+    settled |= {str(run_id): Settled.RESUMED for run_id in _decided() if requeue(run_id)}
     deleted_runs, deleted_approvals = (0, 0) if older_than is None else _delete_older(older_than)
     using = router.db_for_write(CallReceipt)
     deleted_receipts, _ = CallReceipt.objects.using(using).expired().delete()
@@ -65,6 +64,12 @@ def reap(*, older_than: float | None = None) -> ReapReport:
         deleted_approvals=deleted_approvals,
         deleted_receipts=deleted_receipts,
     )
+
+
+def _decided() -> list[UUID]:
+    """Return the runs whose last question was decided by somebody who died before the run was queued."""
+    questions = Approval.objects.using(database()).filter(run=OuterRef("pk")).pending()
+    return list(rows().paused().exclude(Exists(questions)).order_by("pk").values_list("pk", flat=True))
 
 
 def _delete_older(days: float) -> tuple[int, int]:

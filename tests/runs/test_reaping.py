@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from mcp_client_app import services
@@ -83,6 +85,22 @@ def test_a_run_goes_on_whose_last_decision_was_not_followed(new_run: NewRun, giv
 
     assert services.reap().runs == {str(run.pk): Settled.RESUMED}
     assert (fresh(run).state, given) == (RunStatus.QUEUED, [str(run.pk)])
+
+
+def test_runs_that_wait_cost_no_query_each(new_run: NewRun, django_assert_num_queries: Any):
+    def wait() -> None:
+        run = new_run(owner="a")
+        asked(run)
+        services.pause(run.pk, "a", RunStatus.AWAITING_APPROVAL, messages=[])
+
+    wait()
+    with CaptureQueriesContext(connection) as alone:
+        assert services.reap().is_empty
+    for _ in range(3):
+        wait()
+
+    with django_assert_num_queries(len(alone)):
+        assert services.reap().is_empty
 
 
 @pytest.mark.parametrize("status", list(RunStatus))
