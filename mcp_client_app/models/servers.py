@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_client_app.configuration.dialects import ImportedServer
 from mcp_client_app.configuration.export import EXPORTED_FIELDS
-from mcp_client_app.configuration.secrets import keep_stored_json, keep_stored_values
-from mcp_client_app.datatypes import ServerSpec, Transport
+from mcp_client_app.configuration.secrets import keep_stored_json, keep_stored_values, without_secrets
+from mcp_client_app.datatypes import ServerSpec, Transport, safe_url
 from mcp_client_app.models.resolution import ResolvedServer, has_references, resolve, unfilled_places
 from mcp_client_app.models.revisions import RevisedQuerySet
 from mcp_client_app.models.server_fields import ServerFields
@@ -39,6 +39,10 @@ CONNECTION_FIELDS: Final = (
     "link",
 )
 """What is reached, and with what in hand: a change here decides anew which variables may be read."""
+
+SENT_ELSEWHERE: Final = _(
+    "With another host, secrets in here would go elsewhere: take them out first, or change them."
+)
 
 _SECRET_MAPS: Final = ("env", "headers")
 
@@ -79,6 +83,9 @@ class ServerConfig(ServerFields):
     """A stored MCP server."""
 
     objects = ServerConfigQuerySet.as_manager()
+
+    _sends_secrets_elsewhere = False
+    """As ``judge_references`` has found."""
 
     class Meta:
         verbose_name = _("MCP server")
@@ -121,7 +128,10 @@ class ServerConfig(ServerFields):
             ValidationError: with the messages by field.
         """
         super().clean()
-        if errors := server_errors(self):
+        errors = server_errors(self)
+        if self._sends_secrets_elsewhere:
+            errors.setdefault("headers", []).append(ValidationError(SENT_ELSEWHERE, code="elsewhere"))
+        if errors:
             raise ValidationError(errors)
 
     def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
@@ -135,21 +145,32 @@ class ServerConfig(ServerFields):
             ) from None
 
     def judge_references(self, *, saver_may: bool) -> None:
-        """Decide whether this server may refer to any variable. Call before ``full_clean``.
+        """Decide what this server may refer to, and where its secrets may go. Call before ``full_clean``.
 
         Args:
             saver_may: whether who saves has the permission ``reference_environment``. If so,
                 the row is granted what it refers to. If not, it keeps a grant only while
                 nothing of ``CONNECTION_FIELDS`` changes: else somebody could point the secrets
-                of another person's row to a server of their own.
+                of another person's row to a server of their own. Nor do stored headers go there.
         """
+        self._sends_secrets_elsewhere = False
         if saver_may:
             self.may_reference_environment = has_references(self)
-        elif self.may_reference_environment:
-            names = (*CONNECTION_FIELDS, "may_reference_environment")
-            rows = type(self)._base_manager.using(self._state.db)  # noqa: SLF001 (documented by Django)
-            stored = rows.filter(pk=self.pk).values(*names).first()
-            self.may_reference_environment = stored == {name: getattr(self, name) for name in names}
+            return
+        rows = type(self)._base_manager.using(self._state.db)  # noqa: SLF001 (documented by Django)
+        stored = rows.filter(pk=self.pk).first() if self.pk else None
+        if stored is None:
+            self.may_reference_environment = False
+            return
+        names = (*CONNECTION_FIELDS, "may_reference_environment")
+        if any(getattr(stored, name) != getattr(self, name) for name in names):
+            self.may_reference_environment = False
+        if _origin(stored.url) != _origin(self.url) and isinstance(self.headers, Mapping):
+            shown = without_secrets(stored.headers)
+            self._sends_secrets_elsewhere = any(
+                text and shown[name] is None and self.headers.get(name) == text
+                for name, text in stored.headers.items()
+            )
 
     def resolve(self, variables: Mapping[str, str] | None = None) -> ResolvedServer:
         """Return what the core works with, and warnings; see :func:`resolution.resolve`.
@@ -208,3 +229,8 @@ class ServerConfig(ServerFields):
         for name, value in values.items():
             setattr(self, name, value)
         self.save(update_fields=values)
+
+
+def _origin(url: str) -> str:
+    """Return scheme, host and port, or all of what refers to variables."""
+    return url if "${" in url else safe_url(url)

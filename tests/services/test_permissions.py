@@ -296,6 +296,33 @@ def test_variables_are_referred_to_only_with_the_permission(editor, admin):
         services.update_server("api", user=editor, url="http://thief.example/")
 
 
+@pytest.mark.parametrize(
+    "url", ["http://thief.example/", "https://api.example.com:8443/mcp", "http://api.example.com/mcp"]
+)
+def test_secrets_of_a_server_go_to_no_other_host_without_the_permission(editor, admin, url):
+    known = {"Authorization": "Bearer s3cret-4711", "X-Team": "${TEAM:-a}"}
+    services.add_server("api", user=admin, **http(url="https://api.example.com/mcp", headers=known))
+    kept = {"mcpServers": {"api": {"type": "http", "url": url, "headers": {"Authorization": None}}}}
+
+    for headers in (
+        {},
+        {"headers": {"Authorization": None}},
+        {"headers": {"Authorization": "Bearer s3cret-4711"}},
+    ):
+        with pytest.raises(ValidationError) as caught:
+            services.update_server("api", user=editor, url=url, **headers)
+        assert "elsewhere" in {error.code for error in caught.value.error_dict["headers"]}
+        assert "4711" not in str(caught.value)
+    assert services.import_servers(kept, user=editor).failed == ("api",)
+
+    services.update_server(
+        "api", user=editor, headers={"Authorization": None}, url="https://api.example.com/v2"
+    )
+    assert services.update_server("api", user=editor, headers={"Authorization": "mine"}, url=url).url == url
+    services.update_server("api", user=admin, url="https://api.example.com/mcp")
+    assert ServerConfig.objects.get(name="api").headers["Authorization"] == "mine"
+
+
 def test_variables_that_all_may_read_need_no_permission(editor, settings):
     settings.MCP_CLIENT_ENV_ALLOW = ["SOME_*"]
 
