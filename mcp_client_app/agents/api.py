@@ -200,12 +200,11 @@ async def astart_agent(
     deps: Any = None,
     correlation_id: str | None = None,
 ) -> AgentRun:
-    """Async twin of ``start_agent``."""
-    run = await sync_to_async(new_run)(
+    """Async twin of ``start_agent``; if this is cancelled meanwhile, the run is begun all the same."""
+    # In one piece: a run that was stored and not submitted would be found dead.
+    return await sync_to_async(start_agent)(
         name, prompt, history=history, user=user, deps=deps, correlation_id=correlation_id
     )
-    await sync_to_async(run_submission.submit)(run)
-    return run
 
 
 def cancel_agent_run(run_id: object, *, user: Any = None) -> AgentRun:

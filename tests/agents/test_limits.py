@@ -175,6 +175,31 @@ async def test_a_caller_that_is_cancelled_before_the_run_begins_withdraws_it(wai
     await close_connections()
 
 
+async def test_a_caller_that_is_cancelled_while_a_run_is_started_leaves_no_half_of_it(waiter, arrived):
+    stored, go_on = threading.Event(), threading.Event()
+
+    def hold(**kwargs):
+        stored.set()
+        go_on.wait(60)
+
+    post_save.connect(hold, sender=AgentRun)
+    try:
+        task = asyncio.ensure_future(astart_agent("waiter", "Go."))
+        assert await sync_to_async(stored.wait, thread_sensitive=False)(60)
+        task.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    finally:
+        post_save.disconnect(hold, sender=AgentRun)
+
+    assert await sync_to_async(arrived.wait, thread_sensitive=False)(60)
+    run = await sync_to_async(AgentRun.objects.get)()
+    await acancel_agent_run(run.pk)
+    assert (await sync_to_async(at_rest)(run.pk)).state is RunStatus.CANCELLED
+    await close_connections()
+
+
 def test_a_stream_that_is_not_read_to_its_end_is_cancelled(waiter, arrived):
     events = stream_agent("waiter", "Go.")
     assert next(events).kind == "run.started"
