@@ -41,8 +41,9 @@ SCRIPTED: Final = "scripted"
 """The value of ``EXAMPLE_MODEL`` that means the script whatever else is set."""
 
 _REAL_MODELS: Final = (
-    ("OPENAI_API_KEY", "openai:gpt-5-mini"),
+    # Before the key: such a server may want one, and seldom speaks more than Chat Completions.
     ("OPENAI_BASE_URL", "openai-chat:default"),
+    ("OPENAI_API_KEY", "openai:gpt-5-mini"),
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
 )
 """Variable -> the model that is used when it is set; ``EXAMPLE_MODEL`` names another one."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from example_project.demo_agent import load_demo_agent, scripted_model
+from example_project.demo_agent import load_demo_agent, make_model, scripted_model
 from mcp_client_app.agents.api import run_agent
 from mcp_client_app.agents.loop import close_agents_loop
 from mcp_client_app.testing import fake_server
@@ -38,3 +38,30 @@ def test_a_city_without_weather_is_told_in_words(add_mcp_server):
     assert "I could not learn the weather: Error calling mcp tool weather__forecast: " in result.text
     assert "no weather for Rome" in result.text
     assert result.text.startswith(notes[0].strip())
+
+
+@pytest.mark.parametrize(
+    ("variables", "system", "name"),
+    [
+        ({}, "function", "scripted"),
+        ({"EXAMPLE_MODEL": "openai:gpt-5"}, "function", "scripted"),
+        ({"OPENAI_API_KEY": "k"}, "openai", "gpt-5-mini"),
+        ({"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, "openai", "default"),
+        (
+            {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "EXAMPLE_MODEL": "openai-chat:qwen3"},
+            "openai",
+            "qwen3",
+        ),
+        ({"ANTHROPIC_API_KEY": "k"}, "anthropic", "claude-sonnet-5-5"),
+        ({"ANTHROPIC_API_KEY": "k", "EXAMPLE_MODEL": "scripted"}, "function", "scripted"),
+    ],
+)
+def test_what_is_set_chooses_the_model(monkeypatch, variables, system, name):
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "EXAMPLE_MODEL"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+
+    model = make_model()
+
+    assert (model.system, model.model_name) == (system, name)
