@@ -6,6 +6,7 @@ of the URL: the app cannot know which are harmless.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +42,7 @@ class Redactor:
 
 
 def spellings(texts: Iterable[str]) -> list[str]:
-    """Return texts as they are and as JSON, Python and URLs write them, longest first.
+    """Return texts as they are and as JSON, Python, HTML and URLs write them, longest first.
 
     Servers quote what they were given, and a quotation mark or an umlaut is another text then.
     """
@@ -50,8 +51,10 @@ def spellings(texts: Iterable[str]) -> list[str]:
         found |= {
             text,
             json.dumps(text)[1:-1],
+            json.dumps(text)[1:-1].replace("/", "\\/"),
             json.dumps(text, ensure_ascii=False)[1:-1],
             repr(text)[1:-1],
+            html.escape(text),
             quote(text, safe="", errors="replace"),
             quote(text, errors="replace"),
             quote_plus(text, errors="replace"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -62,7 +63,16 @@ def test_without_secrets_and_with_an_unreadable_url_text_is_left_alone():
 
 
 @pytest.mark.parametrize(
-    "write", [json.dumps, lambda text: json.dumps(text, ensure_ascii=False), repr, quote, quote_plus]
+    "write",
+    [
+        json.dumps,
+        lambda text: json.dumps(text, ensure_ascii=False),
+        lambda text: json.dumps(text).replace("/", "\\/"),
+        repr,
+        escape,
+        quote,
+        quote_plus,
+    ],
 )
 def test_a_secret_is_known_however_it_is_written(write):
     secret = 'a "b" \\ c/ü'
