@@ -16,12 +16,12 @@ from django.db import transaction
 from mcp_client_app.agents.executor import drive_here
 from mcp_client_app.agents.handles import cancel_here
 from mcp_client_app.agents.loop import get_agents_loop
-from mcp_client_app.agents.requirements import load
+from mcp_client_app.agents.requirements import load, require_model
 from mcp_client_app.agents.result import AgentResult
 from mcp_client_app.agents.streams import RunEvent, aread, read
 from mcp_client_app.client.loop import forbid_running_loop
 from mcp_client_app.datatypes import RunStatus
-from mcp_client_app.exceptions import ConfigurationError, MCPClientError, RunStateError
+from mcp_client_app.exceptions import MCPClientError, RunStateError
 from mcp_client_app.models import AgentRun
 from mcp_client_app.services import run_submission, runs
 from mcp_client_app.services.agents import agent_spec
@@ -234,10 +234,8 @@ def new_run(
     """
     known = load("history").given_history(history)
     spec = agent_spec(name, user=user)
-    if model is None and not spec.model:
-        raise ConfigurationError(
-            f"The agent {spec.name!r} has no model: it only serves its tools. Give it one.", field="model"
-        )
+    if model is None:
+        require_model(spec)
     return runs.create_run(
         spec.name, prompt, user=user, history=known, deps=deps, correlation_id=correlation_id
     )

@@ -18,6 +18,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from mcp_client_app.agents.loop import AgentsLoop
+from mcp_client_app.agents.requirements import require_model
 from mcp_client_app.client.url_policy import AddressGuard, check_url
 from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import AgentSpec, UrlPolicy
@@ -39,10 +40,7 @@ async def model_for(spec: AgentSpec, loop: AgentsLoop) -> Model:
     Raises:
         ConfigurationError: There is no such model or provider, or what it needs is not there.
     """
-    if not spec.model:
-        raise ConfigurationError(
-            f"The agent {spec.name!r} has no model: it only serves its tools. Give it one.", field="model"
-        )
+    require_model(spec)
     path = app_settings.MODELS.get(spec.model)
     if path is None and spec.base_url:
         await _check_address(spec.base_url)

@@ -56,11 +56,6 @@ class Decision:
     """What to send along, once a server's question is answered."""
     request_state: str | None = field(default=None, repr=False)
 
-    @property
-    def may_call(self) -> bool:
-        """Whether the call may be made now."""
-        return self.status in (Approval.Status.APPROVED, Approval.Status.ANSWERED)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalState:

@@ -264,13 +264,13 @@ def test_the_state_of_a_run_says_of_each_call_what_holds_now(ann):
     state = services.approval_state(run)
 
     assert state.pending == (rows["e"],)
-    found = {name: (each.status, each.may_call, each.denial) for name, each in state.decisions.items()}
+    found = {name: (each.status, each.denial) for name, each in state.decisions.items()}
     assert found == {
-        "a": ("answered", True, ""),
-        "b": ("approved", True, ""),
-        "c": ("denied", False, "denied by a person: no"),
-        "d": ("expired", False, "not made: no person has decided in time"),
-        "e": ("pending", False, ""),
+        "a": ("answered", ""),
+        "b": ("approved", ""),
+        "c": ("denied", "denied by a person: no"),
+        "d": ("expired", "not made: no person has decided in time"),
+        "e": ("pending", ""),
     }
     assert state.decisions["b"].is_edited
     assert state.decisions["a"].approval == str(asked.pk)
