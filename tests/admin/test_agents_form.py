@@ -8,6 +8,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.test import Client
+from django.utils import translation
 
 from mcp_client_app import services
 from mcp_client_app.models import AgentConfig, AgentServer, ServerConfig
@@ -382,7 +383,16 @@ def test_the_form_tells_what_to_look_at(admin_client, files):
 
     assert "It has no servers" in page
     assert "&#x27;UNSET_KEY&#x27; of the API key is not set" in page
-    assert "The provider &#x27;nobody&#x27; is not known." in page
+    assert "The provider &#x27;nobody&#x27; is not known; write the model as in" in page
+
+
+def test_a_provider_that_is_not_known_is_told_in_the_language_of_the_reader(admin_client):
+    row = AgentConfig.objects.create(name="support", model="nobody:nothing")
+
+    with translation.override("de"):
+        page = pages.text(admin_client.get(agent_pages.url("change", row)))
+
+    assert "Der Anbieter &#x27;nobody&#x27; ist nicht bekannt" in page
 
 
 def test_models_of_the_project_are_known(admin_client, agent, settings):
