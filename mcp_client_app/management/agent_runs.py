@@ -91,7 +91,8 @@ def _show(run: AgentRun, console: Console) -> None:
     if run.state.is_paused:
         for each in pending:
             console.note(f"{each.get_kind_display()}: {each.tool}, {each.pk}")
-        raise failure(f"The run {run.pk} waits for people: {run.status}.", ExitCode.PARTLY)
+        said = f"The run {run.pk} waits for people: {run.status}. It goes on when they have decided,"
+        raise failure(f"{said} in the admin or over REST.", ExitCode.PARTLY)
     raise failure(f"The run {run.pk} has no answer: {result.detail or run.status}")
 
 

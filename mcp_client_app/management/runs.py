@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
+from json import dumps
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +19,7 @@ from mcp_client_app.management.console import Console
 from mcp_client_app.management.failures import usage_error
 from mcp_client_app.management.tables import Column
 from mcp_client_app.management.verbs import Verbs
-from mcp_client_app.models import AgentRun, RunCall
+from mcp_client_app.models import AgentRun, Approval, RunCall
 from mcp_client_app.services.run_feed import feed
 from mcp_client_app.services.run_settling import Settled
 
@@ -79,8 +81,10 @@ def show_runs(options: argparse.Namespace, console: Console) -> None:
 def _show_one(options: argparse.Namespace, console: Console) -> None:
     run = services.cancel_run(options.run_id) if options.cancel else services.get_run(options.run_id)
     calls = list(run.calls.order_by("started_at", "pk"))
+    pending = services.approval_state(run.pk).pending if run.state.is_paused else ()
     if console.as_json:
-        console.document({"run": _document(run) | {"calls": [_call_document(call) for call in calls]}})
+        parts = {"calls": [_call_document(call) for call in calls], "waits_for": _waiting_documents(pending)}
+        console.document({"run": _document(run) | parts})
         return
     console.line(f"{run.agent_name}: {run.status}{f' ({run.code})' if run.code else ''}")
     for text in (run.detail, _going(run)):
@@ -88,6 +92,7 @@ def _show_one(options: argparse.Namespace, console: Console) -> None:
             console.line(text)
     console.heading("Prompt")
     console.line(run.prompt)
+    _show_waiting(pending, console)
     if calls:
         console.heading("Calls")
         console.table(
@@ -101,6 +106,20 @@ def _show_one(options: argparse.Namespace, console: Console) -> None:
     if run.text:
         console.heading("Answer")
         console.text(run.text)
+
+
+def _show_waiting(pending: Sequence[Approval], console: Console) -> None:
+    if not pending:
+        return
+    console.heading("Waits for")
+    console.table(
+        [Column("APPROVAL"), Column("KIND"), Column("TOOL"), Column("ARGUMENTS", can_shrink=True)],
+        [
+            (row.pk, row.get_kind_display(), f"{row.server_name}: {row.tool}", dumps(row.arguments))
+            for row in pending
+        ],
+        empty="",
+    )
 
 
 def _going(run: AgentRun) -> str:
@@ -200,6 +219,21 @@ def _document(run: AgentRun) -> dict[str, Any]:
         "started_at": run.started_at,
         "finished_at": run.finished_at,
     }
+
+
+def _waiting_documents(pending: Sequence[Approval]) -> list[dict[str, Any]]:
+    return [
+        {
+            "approval": row.pk,
+            "kind": row.kind,
+            "call_id": row.call_id,
+            "server": row.server_name,
+            "tool": row.tool,
+            "arguments": row.arguments,
+            "expires_at": row.expires_at,
+        }
+        for row in pending
+    ]
 
 
 def _call_document(call: RunCall) -> dict[str, Any]:

@@ -68,6 +68,7 @@ def test_a_run_without_an_answer_says_why(clerk):
     [approval] = Approval.objects.all()
     assert f"workshop__echo, {approval.pk}" in outcome.err or f"echo, {approval.pk}" in outcome.err
     assert "awaiting_approval" in outcome.err
+    assert "in the admin or over REST" in outcome.err
     assert clerk("run", "clerk", "Again.", "--json").document["approvals"] != []
 
 

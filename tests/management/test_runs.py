@@ -80,6 +80,20 @@ def test_one_run_is_shown_with_its_calls_and_its_answer(run: Run, agent: AgentCo
     assert (call["call_id"], call["arguments"], call["status"]) == ("c1", {"amount": 3}, "unknown")
 
 
+def test_a_run_that_waits_shows_for_what(run: Run, agent: AgentConfig):
+    found = services.create_run("support", "Refund it!")
+    services.claim(found.pk, "a")
+    approval = asked(found)
+    services.pause(found.pk, "a", RunStatus.AWAITING_APPROVAL, messages=[])
+
+    shown = run("runs", str(found.pk))
+    [waiting] = run("runs", str(found.pk), "--json").document["run"]["waits_for"]
+
+    assert [line.split()[0] for line in shown.lines if "approval of a call" in line] == [str(approval.pk)]
+    assert (waiting["approval"], waiting["kind"]) == (str(approval.pk), "approval")
+    assert (waiting["tool"], waiting["arguments"]) == (approval.tool, approval.arguments)
+
+
 def test_a_run_is_cancelled(run: Run, agent: AgentConfig):
     queued, running = services.create_run("support", "Help!"), services.create_run("support", "Help!")
     services.claim(running.pk, "web-1:4711")
