@@ -1500,6 +1500,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="approval",
+            index=models.Index(fields=["-created_at"], name="mcp_client_approval_created"),
+        ),
+        migrations.AddIndex(
+            model_name="approval",
             index=models.Index(fields=["status", "expires_at"], name="mcp_client_approval_status"),
         ),
         migrations.AddIndex(

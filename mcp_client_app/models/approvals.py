@@ -164,6 +164,7 @@ class Approval(models.Model):
         verbose_name_plural = _("approvals")
         ordering = ("-created_at", "-pk")
         indexes: ClassVar = [
+            models.Index(fields=("-created_at",), name="mcp_client_approval_created"),
             models.Index(fields=("status", "expires_at"), name="mcp_client_approval_status"),
             models.Index(fields=("run", "call_id"), name="mcp_client_approval_call"),
         ]
