@@ -59,7 +59,9 @@ class WorkerStates:
             WorkerProcess.objects.using(_database()).filter(pk=self._worker.pk).delete()
 
     def _report(self, statuses: list[ServerStatus]) -> None:
-        with self._lock:
+        # The first statement is a write. SQLite lets that wait for its turn; a transaction that has
+        # read already, and wants to write while somebody else does, fails at once.
+        with self._lock, transaction.atomic(using=_database()):
             if self._left.is_set():
                 return
             if self._is_known():
@@ -85,14 +87,13 @@ class WorkerStates:
         return self._worker
 
     def _write(self, worker: WorkerProcess | None, status: ServerStatus) -> None:
-        with transaction.atomic(using=_database()):
-            server = ServerConfig.objects.using(_database()).filter(name=status.name).first()
-            if server is None:
-                self._statuses.pop((status.name, status.principal), None)
-                return
-            ServerState.objects.using(_database()).update_or_create(
-                worker=worker, server=server, principal=status.principal[:100], defaults=_values(status)
-            )
+        server = ServerConfig.objects.using(_database()).filter(name=status.name).first()
+        if server is None:
+            self._statuses.pop((status.name, status.principal), None)
+            return
+        ServerState.objects.using(_database()).update_or_create(
+            worker=worker, server=server, principal=status.principal[:100], defaults=_values(status)
+        )
 
 
 def _database() -> str:

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from mcp_client_app import services
@@ -97,6 +98,18 @@ def test_a_connection_of_a_block_of_code_is_nobody_elses_business():
     told()
 
     assert not ServerState.objects.exists()
+
+
+def test_a_report_is_one_transaction_that_begins_with_a_write():
+    stored("peer")
+    observer = DjangoObserver()
+
+    for first in ("INSERT", "UPDATE"):
+        with CaptureQueriesContext(connection) as captured:
+            observer.state_changed(status())
+        verbs = [query["sql"].split()[0] for query in captured]
+        assert verbs[:2] == ["BEGIN", first]
+        assert verbs.count("BEGIN") == 1
 
 
 def test_the_rows_go_with_the_manager():
