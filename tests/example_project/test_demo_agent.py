@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,10 @@ def test_a_city_without_weather_is_told_in_words(add_mcp_server):
         raise ValueError(f"no weather for {city}")
 
     notes: list[str] = []
-    files = {"read_file": lambda path: "glue\n", "write_file": lambda path, text: notes.append(text)}
+    files: dict[str, Callable[..., Any]] = {
+        "read_file": lambda path: "glue\n",
+        "write_file": lambda path, text: notes.append(text),
+    }
     add_mcp_server("files", fake_server("files", tools=files))
     add_mcp_server("weather", fake_server("weather", tools=[forecast]))
     load_demo_agent()
