@@ -26,7 +26,7 @@ from mcp_client_app.exceptions import (
 )
 from mcp_client_app.models import Approval, RunCall
 from mcp_client_app.services.approvals import Decision, approval_state, request_input
-from mcp_client_app.services.run_ledger import RunJournal, recorded_call, recorded_result
+from mcp_client_app.services.run_ledger import RunJournal, recorded_call, recorded_ids, recorded_result
 from mcp_client_app.toolsets import RenderedResult, TextPart, ToolSelection, error_line
 
 logger = logging.getLogger(__name__)
@@ -71,13 +71,17 @@ class RunCalls:
         self._telling = telling
         self._stop = stop
         self._decisions: Mapping[str, Decision] = {}
+        self._begun: set[str] = set()
+        """Calls of which the ledger may know."""
         self._on_input: dict[str, InputHandler] = {}
         self.selection: ToolSelection | None = None
         """What the model was offered last."""
 
     async def prepare(self) -> None:
-        """Read what people have decided."""
+        """Read what people have decided, and which calls were begun before."""
         state = await sync_to_async(approval_state)(self.run.pk)
+        if self.run.event_count > 1:  # the first one is that it was started
+            self._begun = await sync_to_async(recorded_ids)(self.run.pk)
         self._decisions = state.decisions
         # A handler of the project answers by itself; without one, whoever may has to.
         if InputKind.ELICITATION not in app_settings.INPUT_HANDLERS:
@@ -120,9 +124,11 @@ class RunCalls:
             return _line(asked.name, error)
 
     async def _result(self, asked: Asked) -> RenderedResult:
-        known = await sync_to_async(recorded_call)(self.run.pk, asked.call_id)
-        if known is not None and (rendered := _known(asked, known)) is not None:
-            return rendered
+        if asked.call_id in self._begun:
+            known = await sync_to_async(recorded_call)(self.run.pk, asked.call_id)
+            if known is not None and (rendered := _known(asked, known)) is not None:
+                return rendered
+        self._begun.add(asked.call_id)
         decision = self._decisions.get(asked.call_id)
         if decision is None:
             return await self._call(asked)

@@ -5,6 +5,7 @@ A run that goes on after a pause acts on its last response again; what was told 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import AgentEvent
 from mcp_client_app.services.run_events import append_events
 from mcp_client_app.services.run_feed import feed
-from mcp_client_app.services.run_rows import database
+from mcp_client_app.services.run_rows import Event, database
 from mcp_client_app.toolsets import RenderedResult, parse_arguments
 from mcp_client_app.toolsets.text import shorten
 
@@ -26,6 +27,14 @@ LONGEST: Final = 2000
 """Characters of a result in an event; the messages of the run have the whole."""
 
 
+class _Batch:
+    """Events that are stored together."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.written: asyncio.Future[None]
+
+
 class Telling:
     """The events of one run, for the worker that holds it."""
 
@@ -33,6 +42,8 @@ class Telling:
         self._run = run
         self._owner = owner
         self._told: set[tuple[str, str]] = set()
+        self._writing = asyncio.Lock()
+        self._next: _Batch | None = None
 
     async def prepare(self) -> None:
         """Read what was told before, if the run goes on."""
@@ -45,8 +56,23 @@ class Telling:
         return {(kind, str(data.get("id"))) for kind, data in rows.values_list("kind", "data")}
 
     async def tell(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Store an event."""
-        await sync_to_async(append_events)(self._run.pk, [(kind, data)], owner=self._owner)
+        """Store an event; those of one moment, such as calls side by side, are stored together."""
+        batch = self._next
+        if batch is None:
+            batch = self._next = _Batch()
+            batch.written = asyncio.ensure_future(self._write(batch))
+            # Whoever told of it may have been cancelled meanwhile.
+            batch.written.add_done_callback(lambda done: done.cancelled() or done.exception())
+        batch.events.append((kind, data))
+        # Who is cancelled here takes the events of nobody else with him.
+        await asyncio.wait({batch.written})
+        batch.written.result()
+
+    async def _write(self, batch: _Batch) -> None:
+        async with self._writing:
+            await asyncio.sleep(0)  # for what is told in this turn of the loop
+            self._next = None
+            await sync_to_async(append_events)(self._run.pk, batch.events, owner=self._owner)
 
     async def call(self, asked: Asked, *, is_valid: bool) -> None:
         """Tell what the model asks for."""

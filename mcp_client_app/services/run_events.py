@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.db import transaction
+from django.db.models import F
 
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import UnknownRunError
 from mcp_client_app.models import AgentEvent
-from mcp_client_app.services.run_rows import Event, database, locked, lost, parsed_id, rows, write
+from mcp_client_app.services.run_rows import Event, database, lost, parsed_id, rows, store
 from mcp_client_app.services.run_settling import look_after
 
 __all__ = ["append_events", "events_after"]
@@ -34,10 +35,13 @@ def append_events(run_id: object, events: Iterable[Event], *, owner: str | None 
         UnknownRunError: There is no such run.
     """
     held = {} if owner is None else {"lease_owner": owner, "status": RunStatus.RUNNING.value}
+    known, told = parsed_id(run_id), list(events)
     with transaction.atomic(using=database()):
-        run = locked(run_id, **held)
-        if run is not None:
-            return write(run, events)
+        # Counted before they are written: that locks the run.
+        if rows().filter(pk=known, **held).update(event_count=F("event_count") + len(told)):
+            last: int = rows().values_list("event_count", flat=True).get(pk=known)
+            store(known, told, last - len(told))
+            return last
     if owner is not None:
         raise lost(run_id)
     raise UnknownRunError

@@ -16,15 +16,15 @@ from django.utils import timezone
 
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import InputRequiredError, MCPClientError, RunStateError, ToolError
-from mcp_client_app.models import AgentRun, RunCall
+from mcp_client_app.models import RunCall
 from mcp_client_app.services.fingerprints import call_fingerprint
-from mcp_client_app.services.run_rows import MAX_OWNER, database, locked, lost, parsed_id, storable
+from mcp_client_app.services.run_rows import MAX_OWNER, database, lock, lost, parsed_id, storable
 from mcp_client_app.toolsets import PreparedCall, RenderedResult
 from mcp_client_app.toolsets.rendering import ImagePart, TextPart, error_line
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["RunJournal", "recorded_call", "recorded_result"]
+__all__ = ["RunJournal", "recorded_call", "recorded_ids", "recorded_result"]
 
 OK = "ok"
 """The outcome of a call that went well."""
@@ -77,16 +77,16 @@ class RunJournal:
             "finished_at": None,
         }
         with transaction.atomic(using=database()):
-            run = locked(
+            is_held = lock(
                 self._run_id,
                 lease_owner=self._owner,
                 status=RunStatus.RUNNING.value,
                 cancel_requested_at=None,
             )
-            if run is None:
+            if not is_held:
                 raise lost(self._run_id)
             # While the run is locked nobody else begins one of its calls.
-            self._write(run, fields)
+            self._write(fields)
         self._started_at = started_at
 
     def end(self, call: PreparedCall, result: Answered | None, error: BaseException | None) -> None:
@@ -106,17 +106,18 @@ class RunJournal:
                 type(failure).__name__,
             )
 
-    def _write(self, run: AgentRun, fields: dict[str, Any]) -> None:
-        earlier = _calls(run.pk).filter(call_id=self._call_id).first()
+    def _write(self, fields: dict[str, Any]) -> None:
+        run_id = parsed_id(self._run_id)
+        earlier = _calls(run_id).filter(call_id=self._call_id).first()
         if earlier is None:
-            RunCall.objects.using(database()).create(run_id=run.pk, call_id=self._call_id, **fields)
+            RunCall.objects.using(database()).create(run_id=run_id, call_id=self._call_id, **fields)
         elif earlier.fingerprint == fields["fingerprint"] and _is_repeatable(earlier):
-            _calls(run.pk).filter(pk=earlier.pk).update(**fields)
+            _calls(run_id).filter(pk=earlier.pk).update(**fields)
         else:
             raise RunStateError(
                 f"The call {self._call_id!r} of this run was made before ({earlier.status}); "
                 "it is not repeated.",
-                run=str(run.pk),
+                run=str(run_id),
                 status=earlier.status,
             )
 
@@ -124,6 +125,11 @@ class RunJournal:
 def recorded_call(run_id: object, call_id: str) -> RunCall | None:
     """Return what is known of a call of a run; None if it was never begun."""
     return _calls(run_id).filter(call_id=call_id).first()
+
+
+def recorded_ids(run_id: object) -> set[str]:
+    """Return the calls of a run that were ever begun."""
+    return set(_calls(run_id).values_list("call_id", flat=True))
 
 
 def recorded_result(call: RunCall) -> RenderedResult | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -31,12 +31,14 @@ __all__ = [
     "end",
     "forget_started_calls",
     "lease",
+    "lock",
     "locked",
     "lost",
     "parsed_id",
     "rows",
     "shallow",
     "storable",
+    "store",
     "write",
 ]
 
@@ -91,10 +93,15 @@ def locked(run_id: object, *conditions: Q, **fields: Any) -> AgentRun | None:
     It is locked by writing, not by reading: SQLite knows no other lock, and refuses to write in
     a transaction that began by reading once another process has written.
     """
-    found = rows().filter(*conditions, pk=parsed_id(run_id), **fields)
-    if not found.update(event_count=F("event_count")):
+    if not lock(run_id, *conditions, **fields):
         return None
     return rows().defer(*_LARGE).get(pk=parsed_id(run_id))
+
+
+def lock(run_id: object, *conditions: Q, **fields: Any) -> bool:
+    """Lock a run as ``locked`` does, and read nothing of it; returns whether there is one."""
+    found = rows().filter(*conditions, pk=parsed_id(run_id), **fields)
+    return bool(found.update(event_count=F("event_count")))
 
 
 def write(run: AgentRun, events: Iterable[Event] = (), **fields: Any) -> int:
@@ -103,20 +110,29 @@ def write(run: AgentRun, events: Iterable[Event] = (), **fields: Any) -> int:
     Returns:
         The number of the last event.
     """
-    now = timezone.now()
-    made = [
-        AgentEvent(run_id=run.pk, number=number, kind=kind, data=storable(dict(data)), created_at=now)
-        for number, (kind, data) in enumerate(events, run.event_count + 1)
-    ]
-    fields["event_count"] = run.event_count + len(made)
+    made = list(events)
+    before = run.event_count
+    if not (made or fields):
+        return before
+    fields["event_count"] = before + len(made)
     rows().filter(pk=run.pk).update(**fields)
-    AgentEvent.objects.using(database()).bulk_create(made)
     for name, value in fields.items():
         setattr(run, name, value)
-    if made:
-        told = partial(feed.stored, run.pk, run.event_count)
-        transaction.on_commit(told, using=database(), robust=True)
+    store(run.pk, made, before)
     return run.event_count
+
+
+def store(run_id: uuid.UUID, events: Sequence[Event], before: int) -> None:
+    """Store events of a run that the open transaction has locked, which has counted them already."""
+    if not events:
+        return
+    now = timezone.now()
+    AgentEvent.objects.using(database()).bulk_create(
+        AgentEvent(run_id=run_id, number=number, kind=kind, data=storable(dict(data)), created_at=now)
+        for number, (kind, data) in enumerate(events, before + 1)
+    )
+    told = partial(feed.stored, run_id, before + len(events))
+    transaction.on_commit(told, using=database(), robust=True)
 
 
 def end(run: AgentRun, status: RunStatus, *, code: str = "", detail: str = "", **fields: Any) -> None:

@@ -183,14 +183,20 @@ class Attempt:
         order = self._order
         if asks:
             raise self._approval_required(view, call)
+        if order.approval is None:
+            self._note(call)
+            return call
         with transaction.atomic(using=router.db_for_write(Approval)):
-            if order.approval is not None:
-                call = self._approved(view, call)
-            if order.journal is not None:
-                trusted = self._trusts(call.tool.server)
-                order.journal.begin(call, is_safe=is_harmless(call.tool, trusted=trusted))
-                self._call, self._begun = call, True
+            call = self._approved(view, call)
+            self._note(call)
         return call
+
+    def _note(self, call: PreparedCall) -> None:
+        """Write into the journal that the call is about to be sent."""
+        if self._order.journal is not None:
+            trusted = self._trusts(call.tool.server)
+            self._order.journal.begin(call, is_safe=is_harmless(call.tool, trusted=trusted))
+            self._call, self._begun = call, True
 
     def _approval_required(self, view: View, call: PreparedCall) -> ApprovalRequiredError:
         order, tool = self._order, call.tool
