@@ -76,6 +76,11 @@ class Watch:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody reads any more
                 self._loop.call_soon_threadsafe(self._arrived.set)
 
+    def remind(self) -> None:
+        """Have the reader look, unless there is news already: one who is slow gathers nothing."""
+        if self._news.empty():
+            self.put(Look())
+
     def get(self, timeout: float | None) -> News | None:
         """Wait in this thread for the next news; None if there are none in time."""
         try:
@@ -119,6 +124,10 @@ class _Watched:
         for reader in self.readers:
             if reader.listens or not isinstance(news, Passing):
                 reader.put(news)
+
+    def remind(self) -> None:
+        for reader in self.readers:
+            reader.remind()
 
 
 class RunFeed:
@@ -232,7 +241,7 @@ class RunFeed:
                     self._hurry()
                     watched.tell(Look(number))
                 elif needs_a_reader:
-                    watched.tell(Look())
+                    watched.remind()
 
 
 def _standing(runs: list[UUID]) -> dict[UUID, tuple[int, bool]]:

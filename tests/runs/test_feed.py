@@ -102,6 +102,28 @@ def test_a_run_that_waits_for_people_is_not_looked_at_again_and_again(new_run: N
         assert watch.get(0) is None
 
 
+def test_a_reader_that_takes_nothing_gathers_nothing(new_run: NewRun, monkeypatch: Any):
+    monkeypatch.setattr(run_feed, "LONGEST", run_feed.SHORTEST)
+    run = new_run(owner="a")
+    services.finish(run.pk, "a", RunStatus.COMPLETED)
+    looks, enough, go_on = [], threading.Event(), threading.Event()
+    look = RunFeed._look
+
+    def counted(self: RunFeed, runs: Any) -> None:
+        look(self, runs)
+        looks.append(runs)
+        if len(looks) == 5:
+            enough.set()
+            go_on.wait(PATIENCE)
+
+    monkeypatch.setattr(RunFeed, "_look", counted)
+    with feed.watch(run.pk) as watch:
+        assert enough.wait(PATIENCE)
+        assert [watch.get(0), watch.get(0)] == [Look(2), None]
+        go_on.set()
+        assert watch.get(PATIENCE) == Look()
+
+
 @pytest.mark.usefixtures("asleep")
 def test_who_does_not_listen_is_told_of_what_is_stored_alone(new_run: NewRun):
     run = new_run()
