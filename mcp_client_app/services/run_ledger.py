@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
@@ -19,6 +19,7 @@ from mcp_client_app.exceptions import InputRequiredError, MCPClientError, RunSta
 from mcp_client_app.models import RunCall
 from mcp_client_app.services.fingerprints import call_fingerprint
 from mcp_client_app.services.run_rows import MAX_OWNER, database, lock, lost, parsed_id, storable
+from mcp_client_app.services.toolset_results import ToolsetResult
 from mcp_client_app.toolsets import PreparedCall, RenderedResult
 from mcp_client_app.toolsets.rendering import ImagePart, TextPart, error_line
 
@@ -28,17 +29,6 @@ __all__ = ["RunJournal", "recorded_call", "recorded_ids", "recorded_result"]
 
 OK = "ok"
 """The outcome of a call that went well."""
-
-
-class Answered(Protocol):
-    """What a toolset answers."""
-
-    @property
-    def rendered(self) -> RenderedResult: ...
-    @property
-    def is_error(self) -> bool: ...
-    @property
-    def error(self) -> MCPClientError | None: ...
 
 
 class RunJournal:
@@ -89,7 +79,7 @@ class RunJournal:
             self._write(fields)
         self._started_at = started_at
 
-    def end(self, call: PreparedCall, result: Answered | None, error: BaseException | None) -> None:
+    def end(self, call: PreparedCall, result: ToolsetResult | None, error: BaseException | None) -> None:
         """Write down what became of the call. Never raises for want of the database: then it is unknown."""
         error = error or (result.error if result is not None else None)
         status, code = _outcome(result, error)
@@ -154,7 +144,7 @@ def _is_repeatable(call: RunCall) -> bool:
     return call.is_safe and call.status != RunCall.Status.DONE
 
 
-def _outcome(result: Answered | None, error: BaseException | None) -> tuple[RunCall.Status, str]:
+def _outcome(result: ToolsetResult | None, error: BaseException | None) -> tuple[RunCall.Status, str]:
     if error is None:
         if result is not None and result.is_error:
             return RunCall.Status.FAILED, ToolError.code
@@ -165,7 +155,7 @@ def _outcome(result: Answered | None, error: BaseException | None) -> tuple[RunC
     return RunCall.Status.UNKNOWN if is_unknown else RunCall.Status.FAILED, error.code
 
 
-def _kept(call: PreparedCall, result: Answered | None, error: BaseException | None) -> Any:
+def _kept(call: PreparedCall, result: ToolsetResult | None, error: BaseException | None) -> Any:
     if result is not None:
         return _stored(result.rendered)
     if isinstance(error, MCPClientError) and not isinstance(error, InputRequiredError):

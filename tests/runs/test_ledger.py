@@ -20,19 +20,16 @@ from mcp_client_app.exceptions import (
 )
 from mcp_client_app.models import AgentRun, RunCall
 from mcp_client_app.services.run_ledger import recorded_result
+from mcp_client_app.services.toolset_results import ToolsetResult
 from mcp_client_app.toolsets.rendering import ImagePart, RenderedResult, TextPart
 from tests.runs.conftest import NewRun, fresh, give_up, prepared, undone
 
 
-class Answer:
-    """What a toolset answers."""
-
-    def __init__(
-        self, *parts: TextPart | ImagePart, is_error: bool = False, error: MCPClientError | None = None
-    ):
-        self.rendered = RenderedResult(parts, is_error=is_error)
-        self.is_error = is_error
-        self.error = error
+def answered(
+    *parts: TextPart | ImagePart, is_error: bool = False, error: MCPClientError | None = None
+) -> ToolsetResult:
+    """Return what a toolset answers."""
+    return ToolsetResult(name="refund", rendered=RenderedResult(parts, is_error=is_error), error=error)
 
 
 def test_a_call_is_written_down_before_and_after(new_run: NewRun):
@@ -49,7 +46,7 @@ def test_a_call_is_written_down_before_and_after(new_run: NewRun):
     assert not begun.is_safe
     assert begun.finished_at is None
 
-    journal.end(call, Answer(TextPart("do\0ne"), ImagePart("aGk=", "image/png", "an image")), None)
+    journal.end(call, answered(TextPart("do\0ne"), ImagePart("aGk=", "image/png", "an image")), None)
     ended = services.recorded_call(run.pk, "c1")
     assert ended is not None
     assert (ended.status, ended.code) == ("done", "ok")
@@ -65,8 +62,8 @@ TIMEOUT = RequestTimeoutError("No answer.", server="shop", sent=True)
 @pytest.mark.parametrize(
     ("answer", "error", "status", "code", "text"),
     [
-        (Answer(TextPart("no"), is_error=True), None, "failed", "tool_failed", "no"),
-        (Answer(TextPart("late"), is_error=True, error=TIMEOUT), None, "unknown", "timeout", "late"),
+        (answered(TextPart("no"), is_error=True), None, "failed", "tool_failed", "no"),
+        (answered(TextPart("late"), is_error=True, error=TIMEOUT), None, "unknown", "timeout", "late"),
         (None, TIMEOUT, "unknown", "timeout", "Error calling mcp tool shop__refund: No answer."),
         (
             None,
@@ -94,11 +91,11 @@ TIMEOUT = RequestTimeoutError("No answer.", server="shop", sent=True)
         (None, asyncio.CancelledError(), "unknown", "interrupted", None),
         (None, ZeroDivisionError("planted"), "unknown", "interrupted", None),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, BaseException | Answer) else None,
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException | ToolsetResult) else None,
 )
 def test_the_ledger_says_what_is_known(
     new_run: NewRun,
-    answer: Answer | None,
+    answer: ToolsetResult | None,
     error: BaseException | None,
     status: str,
     code: str,
@@ -125,10 +122,10 @@ def test_a_call_is_repeated_only_if_that_does_no_harm(new_run: NewRun, is_safe: 
     run = new_run(owner="a")
     journal = services.RunJournal(run.pk, "a", "c1")
     journal.begin(prepared(amount=3), is_safe=is_safe)
-    endings: dict[str, tuple[Answer | None, BaseException | None]] = {
+    endings: dict[str, tuple[ToolsetResult | None, BaseException | None]] = {
         "unknown": (None, TIMEOUT),
-        "done": (Answer(TextPart("done")), None),
-        "failed": (Answer(TextPart("no"), is_error=True), None),
+        "done": (answered(TextPart("done")), None),
+        "failed": (answered(TextPart("no"), is_error=True), None),
         "input_required": (None, InputRequiredError()),
     }
     if end != "started":
@@ -175,7 +172,7 @@ def test_the_end_of_an_earlier_attempt_does_not_end_a_later_one(new_run: NewRun)
     assert services.claim(run.pk, "b") is not None
     services.RunJournal(run.pk, "b", "c1").begin(prepared(), is_safe=True)
 
-    slow.end(prepared(), Answer(TextPart("late")), None)
+    slow.end(prepared(), answered(TextPart("late")), None)
 
     assert RunCall.objects.get().status == "started"
 
@@ -187,7 +184,7 @@ def test_a_worker_that_was_given_up_still_tells_what_became_of_its_call(new_run:
     give_up(run)
     assert services.claim(run.pk, "b") is not None
 
-    slow.end(prepared(), Answer(TextPart("late")), None)
+    slow.end(prepared(), answered(TextPart("late")), None)
 
     assert RunCall.objects.get().status == "done"
 
@@ -213,7 +210,7 @@ def test_a_database_that_is_away_costs_no_answer(
 
     with monkeypatch.context() as patch:
         patch.setattr("django.db.models.query.QuerySet.update", fail)
-        journal.end(prepared(), Answer(TextPart("done")), None)
+        journal.end(prepared(), answered(TextPart("done")), None)
 
     [record] = [each for each in caplog.records if each.levelno == logging.ERROR]
     assert "'shop'" in record.getMessage()
