@@ -214,7 +214,8 @@ def _to_decide(approval_id: UUID | str, user: Any, kind: str) -> Approval:
 
 def _require_possible(row: Approval) -> None:
     """Refuse what the agent's policy does not leave to people; a call is held to it, too."""
-    agent = AgentConfig.objects.using(approval_rows().db).filter(pk=row.agent_id).first()
+    agents = AgentConfig.objects.using(approval_rows().db)
+    agent = agents.filter(pk=row.agent_id).first() if row.agent_id is not None else None
     if agent is not None and policy_for(_tool(row), agent.to_spec()) is ApprovalPolicy.DENY:
         raise ToolBlockedError(
             f"The agent {row.agent_name!r} refuses calls of {row.tool!r}; nobody can approve them.",
