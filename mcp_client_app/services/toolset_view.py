@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mcp_client_app.datatypes import AgentSpec, Listing, ToolFilter, ToolInfo
 from mcp_client_app.exceptions import MCPClientError
+from mcp_client_app.naming import split_public_name
 from mcp_client_app.services.shared_selections import same_tools, shared_selections
 from mcp_client_app.services.toolset_servers import ToolsetServers
 from mcp_client_app.toolsets import ToolSelection
@@ -65,6 +66,8 @@ class ToolsetView:
         # A server that is away is known all the same: no other one may speak in its name.
         known = dict.fromkeys([*(tool.server for tool in tools), *filter(shows, listing.errors)])
         filters = {own.get(name, name): _own_filter(manager, name) for name in known}
+        if spec.all_servers:
+            filters = {**dict.fromkeys(_named_by(tools, manager), ToolFilter()), **filters}
         reasons = {name: str(error) for name, error in errors.items()}
         basis = _Basis(spec, tools, filters)
         last = self._last
@@ -98,6 +101,15 @@ def called(error: MCPClientError, own: Mapping[str, str]) -> MCPClientError:
             error.args = (error.message,)
             error.server = name if error.server == internal else error.server
     return error
+
+
+def _named_by(tools: tuple[ToolInfo, ...], manager: MCPClientManager) -> Iterator[str]:
+    """Yield servers, disabled ones too, in whose name some of the tools speak."""
+    for tool in tools:
+        parts = split_public_name(tool.name.strip())
+        entry = manager.entry(parts[0]) if parts is not None else None
+        if entry is not None:
+            yield entry.name
 
 
 def _own_filter(manager: MCPClientManager, server: str) -> ToolFilter:
