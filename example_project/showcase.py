@@ -121,7 +121,7 @@ def _show_agent() -> bool:
             print(f"  {event.data['outcome']:<6}  {event.data['name']}: {said}", flush=True)
         elif event.is_last:
             run = services.get_run(event.run_id)
-            print(f"  answer  {run.text or run.detail}")
+            print(f"  answer  {run.text or run.detail or run.status}")
     return last == "run.completed"
 
 

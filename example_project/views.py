@@ -1,4 +1,4 @@
-"""The one page of the example project: which servers there are and how they fare."""
+"""The one page of the example project: which servers and agents there are, and how they fare."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from mcp_client_app import services
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """Show what this process knows about its servers; looking never connects anything."""
-    servers = services.server_statuses()
-    return render(request, "example_project/home.html", {"servers": servers})
+    """Show what this process knows about its servers and agents; looking never connects anything."""
+    shown = {"servers": services.server_statuses(), "agents": services.usable_agents()}
+    return render(request, "example_project/home.html", shown)

@@ -138,6 +138,7 @@ def test_serving_shows_the_servers_until_it_is_stopped_and_leaves_no_process(tmp
             page = answer.read().decode()
         assert "workshop" in page
         assert "ready" in page
+        assert "mcp_client run demo" in page
         started = leftovers.descendants(process.pid)
         # Two stdio servers and the HTTP one, at least.
         assert len(started) >= 3
