@@ -16,7 +16,7 @@ from benchmarks import machine, report
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import Figures
 from benchmarks.places import RESULTS, ROOT
-from benchmarks.suites import calls, connecting, crowd, listing, rest, results
+from benchmarks.suites import agents, calls, connecting, crowd, listing, rest, results
 from benchmarks.suites.options import Options, say
 from benchmarks.targets import judge
 from benchmarks.variants import VARIANTS, before, chosen
@@ -25,6 +25,7 @@ SUITES: dict[str, Callable[[Options, Figures], None]] = {
     **{suite.SUITE: suite.run for suite in (calls, crowd, connecting, listing, results)},
     rest.REST: rest.run_rest,
     rest.AUDIT: rest.run_audit,
+    agents.SUITE: agents.run,
 }
 PAGE = ROOT / "docs" / "performance.md"
 

@@ -19,7 +19,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.places import ROOT
 from benchmarks.servers.fast import fast_server
 
-__all__ = ["Site", "deployed", "postgresql"]
+__all__ = ["Site", "deployed", "postgresql", "prepared"]
 
 PREPARE = """
 import django
@@ -101,26 +101,7 @@ def deployed(server: str, *, audit: str = "off", database: str = "") -> Iterator
     """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        command, *arguments = fast_server().over("stdio")
-        environment = {
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "benchmarks.project.settings",
-            "BENCHMARK_SQLITE": str(folder / "db.sqlite3"),
-            "BENCHMARK_POSTGRESQL": database,
-            "BENCHMARK_SERVER": json.dumps({"command": command, "args": arguments}),
-            "BENCHMARK_AUDIT": audit,
-            "HOME": str(folder),  # gunicorn keeps a socket there
-        }
-        prepared = subprocess.run(
-            [sys.executable, "-c", PREPARE],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if prepared.returncode:
-            raise BenchmarkError(f"The project's database cannot be made:\n{prepared.stderr}")
+        environment = prepared(folder, audit=audit, database=database)
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=256))
         descriptor, port = listener.fileno(), listener.getsockname()[1]
         if server == "uvicorn":
@@ -145,6 +126,35 @@ def deployed(server: str, *, audit: str = "off", database: str = "") -> Iterator
         except BenchmarkError as error:
             log.flush()
             raise BenchmarkError(f"{error}\n{(folder / 'log.txt').read_text()[-3000:]}") from error
+
+
+def prepared(folder: Path, *, audit: str = "off", database: str = "") -> dict[str, str]:
+    """Make the project's database, in the folder unless it is one of PostgreSQL; return the environment.
+
+    Raises:
+        BenchmarkError: It cannot be made.
+    """
+    command, *arguments = fast_server().over("stdio")
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "benchmarks.project.settings",
+        "BENCHMARK_SQLITE": str(folder / "db.sqlite3"),
+        "BENCHMARK_POSTGRESQL": database,
+        "BENCHMARK_SERVER": json.dumps({"command": command, "args": arguments}),
+        "BENCHMARK_AUDIT": audit,
+        "HOME": str(folder),  # gunicorn keeps a socket there
+    }
+    made = subprocess.run(
+        [sys.executable, "-c", PREPARE],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        raise BenchmarkError(f"The project's database cannot be made:\n{made.stderr}")
+    return environment
 
 
 def _stop(master: subprocess.Popen[bytes]) -> None:

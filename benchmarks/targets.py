@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from benchmarks.figures import Figures, Key
-from benchmarks.suites import calls, connecting, crowd, listing, rest, results
+from benchmarks.suites import agents, calls, connecting, crowd, listing, rest, results
 from benchmarks.variants import LEGACY, MODERN, PEERS, baseline_of
 
 __all__ = ["Outcome", "Target", "judge", "targets"]
@@ -187,6 +187,9 @@ def _site() -> Iterator[Target]:
     for case, limit in ((rest.SQLITE, 0.9), (rest.POSTGRESQL, 0.75)):
         key = Key(rest.AUDIT, case, "batch", "rate@16")
         yield Target(f"audit in batches, {case}: requests/s against none", (key,), limit, True)
+    for case in (rest.SQLITE, rest.POSTGRESQL):
+        key = Key(agents.SUITE, case, agents.OURS, "p50_us@1")
+        yield Target(f"a run of an agent, {case}: µs", (key,), 50_000, base=None)
 
 
 def _fast_cases() -> list[str]:

@@ -24,7 +24,7 @@ __all__ = [
 BASELINE = "sdk"
 LEVELS = (1, 8, 10, 32, 50, 100)
 """How many callers at once; the baseline is measured at each, everybody else at some."""
-BASELINES = {"crowd": "one server", "rest": "no-op", "audit": "off"}
+BASELINES = {"crowd": "one server", "rest": "no-op", "audit": "off", "agents": "pydantic-ai, plain functions"}
 """Of the suites that are not compared with the SDK."""
 THREADS = (1, 8, 32, 100)
 COROUTINES = (1, 10, 50, 100)
