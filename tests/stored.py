@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections
 
@@ -15,6 +16,13 @@ from mcp_client_app.models import ServerConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 FAULTY = ROOT / "tests" / "servers" / "faulty_stdio.py"
+
+
+def is_rolled_back(request: pytest.FixtureRequest) -> bool:
+    """Say whether a test's transaction is rolled back: rows that other threads write outlive such a test."""
+    marker = request.node.get_closest_marker("django_db")
+    commits = {"transactional_db", "live_server"} & set(request.fixturenames)
+    return not commits and not (marker is not None and marker.kwargs.get("transaction"))
 
 
 def peer_fields(*options: str) -> dict[str, Any]:
