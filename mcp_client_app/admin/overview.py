@@ -23,6 +23,7 @@ from mcp_client_app import services
 from mcp_client_app.datatypes import SHARED, ConnectionState, ServerStatus
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import ServerConfig, ServerState
+from mcp_client_app.moments import as_kept
 
 __all__ = ["LABELS", "Board", "Overview", "Standing", "state_badge", "tone_of"]
 
@@ -63,7 +64,7 @@ def age(since: datetime | None) -> str:
     """Return for how long a state has lasted, in words."""
     if since is None:
         return ""
-    if timezone.now() - since < timedelta(minutes=1):
+    if timezone.now() - as_kept(since) < timedelta(minutes=1):
         return gettext("just now")
     return gettext("for %(time)s") % {"time": timesince(since)}
 

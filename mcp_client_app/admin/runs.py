@@ -24,6 +24,7 @@ from mcp_client_app.admin.readonly import ReadOnly
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import MCPClientError
 from mcp_client_app.models import AgentEvent, AgentRun, Approval, RunCall
+from mcp_client_app.moments import local
 from mcp_client_app.services.permissions import CHANGE_RUN, VIEW_RUN, may
 from mcp_client_app.services.run_settling import look_after
 from mcp_client_app.services.runs import conversation
@@ -290,7 +291,7 @@ def _text(text: str) -> SafeString:
 
 
 def _line(event: AgentEvent) -> tuple[int, str, str, str]:
-    when = date_format(timezone.localtime(event.created_at), "H:i:s")
+    when = date_format(local(event.created_at), "H:i:s")
     return event.number, when, event.kind, _brief(event.data)
 
 

@@ -9,8 +9,6 @@ from json import dumps
 from typing import Any
 from uuid import UUID
 
-from django.utils import timezone
-
 from mcp_client_app import services
 from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import RunStatus
@@ -20,6 +18,7 @@ from mcp_client_app.management.failures import usage_error
 from mcp_client_app.management.tables import Column
 from mcp_client_app.management.verbs import Verbs
 from mcp_client_app.models import AgentRun, Approval, RunCall
+from mcp_client_app.moments import local
 from mcp_client_app.services.run_feed import feed
 from mcp_client_app.services.run_settling import Settled
 
@@ -196,7 +195,7 @@ def _days(text: str) -> float:
 
 
 def _when(run: AgentRun) -> str:
-    return timezone.localtime(run.created_at).strftime("%Y-%m-%d %H:%M:%S")
+    return local(run.created_at).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _document(run: AgentRun) -> dict[str, Any]:

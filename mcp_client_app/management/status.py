@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 
-from django.utils import timezone
-
 from mcp_client_app import services
 from mcp_client_app.datatypes import ServerStatus
 from mcp_client_app.management import documents
@@ -14,6 +12,7 @@ from mcp_client_app.management.console import Console
 from mcp_client_app.management.tables import Column
 from mcp_client_app.management.verbs import Verbs
 from mcp_client_app.models import ServerConfig, ServerState
+from mcp_client_app.moments import local
 
 __all__ = ["add_verbs"]
 
@@ -81,7 +80,7 @@ def _state_rows(
     server: ServerConfig, here: ServerStatus | None, elsewhere: Sequence[ServerState]
 ) -> Iterator[tuple[object, ...]]:
     for state in elsewhere:
-        since = timezone.localtime(state.since).strftime("%Y-%m-%d %H:%M:%S")
+        since = local(state.since).strftime("%Y-%m-%d %H:%M:%S")
         reason = f"{state.code}: {state.reason}" if state.code else state.reason
         yield server.name, state.state, str(state.worker), since, state.tools, reason
     if elsewhere:

@@ -14,6 +14,7 @@ from mcp_client_app import json_codec
 from mcp_client_app.datatypes import ServerStatus
 from mcp_client_app.models.servers import ServerConfig
 from mcp_client_app.models.workers import ServerState, WorkerProcess
+from mcp_client_app.moments import as_kept
 
 __all__ = ["WorkerStates"]
 
@@ -113,8 +114,8 @@ def _values(status: ServerStatus) -> dict[str, Any]:
     return {
         **json_codec.scrub(texts),
         "state": status.state.value,
-        "since": status.since or timezone.now(),
-        "retry_at": status.retry_at,
+        "since": as_kept(status.since) if status.since else timezone.now(),
+        "retry_at": as_kept(status.retry_at) if status.retry_at else None,
         "failures": status.failures,
         "revision": status.revision,
         "tools": status.tools,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.utils import timezone
-
 from mcp_client_app.exceptions import ApprovalError
 from mcp_client_app.models import Approval
+from mcp_client_app.moments import local
 
 __all__ = ["denial_text", "not_decidable", "not_usable", "refused"]
 
@@ -53,7 +52,7 @@ def not_decidable(row: Approval) -> ApprovalError | None:
     if standing == Status.PENDING:
         return None
     if standing == Status.EXPIRED and row.decided_at is None:
-        when = timezone.localtime(row.expires_at).isoformat(timespec="seconds")
+        when = local(row.expires_at).isoformat(timespec="seconds")
         return refused(row, "expired", f"The time to decide was over at {when}; the call is not made.")
     if standing == Status.CANCELLED:
         return refused(row, "cancelled", "The call was withdrawn; there is nothing to decide any more.")

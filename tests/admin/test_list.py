@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from mcp_client_app.admin.overview import age
 from mcp_client_app.models import ServerConfig, ServerState, WorkerProcess
 from mcp_client_app.runtime import environment, started_manager
 from tests.admin import pages
@@ -148,3 +149,11 @@ def test_reports_and_processes_are_shown_and_not_changed(admin_client):
         assert admin_client.get(f"{base}add/").status_code == 403
         assert admin_client.post(f"{base}{row.pk}/delete/", {"post": "yes"}).status_code == 403
         assert admin_client.post(f"{base}{row.pk}/change/", {}).status_code == 403
+
+
+@pytest.mark.parametrize("zones", [True, False])
+def test_how_long_a_state_has_lasted_is_told_with_and_without_time_zones(settings, zones):
+    settings.USE_TZ = zones
+
+    assert age(datetime.now(UTC)) == age(timezone.now()) == "just now"
+    assert age(datetime.now(UTC) - timedelta(hours=2)) == "for 2\xa0hours"

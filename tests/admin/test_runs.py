@@ -71,7 +71,9 @@ def test_what_an_agent_was_told_and_where_its_model_is_is_not_shown_with_its_run
     assert admin_client.get(LIST, {"messages__0__instructions__startswith": "planted"}).status_code == 400
 
 
-def test_a_run_shows_what_happened(admin_client: Client, new_run: NewRun):
+@pytest.mark.parametrize("zones", [True, False])
+def test_a_run_shows_what_happened(admin_client: Client, new_run: NewRun, settings: Any, zones: bool):
+    settings.USE_TZ = zones
     run = new_run("Sell <b>tea</b>!", owner="web-1", deps={"tenant": 3})
     services.append_events(run.pk, [("tool.call", {"name": "shop__refund", "note": "<i>"})])
     services.RunJournal(run.pk, "web-1", "c1").begin(prepared(amount=3), is_safe=False)

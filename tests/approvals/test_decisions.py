@@ -154,8 +154,10 @@ def test_what_was_used_counts_as_decided(ann):
     assert (refusal(caught), str(caught.value)) == ("decided", "This was approved by ann already.")
 
 
+@pytest.mark.parametrize("zones", [True, False])
 @pytest.mark.parametrize("verb", DECIDE)
-def test_nobody_decides_when_the_time_is_over(ann, verb):
+def test_nobody_decides_when_the_time_is_over(ann, settings, verb, zones):
+    settings.USE_TZ = zones
     row = overdue(asked_for(verb, ann))
     with pytest.raises(ApprovalError) as caught:
         DECIDE[verb](row, ann)

@@ -36,7 +36,9 @@ def ended(**options: Any) -> AgentRun:
     return run
 
 
-def test_runs_are_listed_latest_first(run: Run, agent: AgentConfig):
+@pytest.mark.parametrize("zones", [True, False])
+def test_runs_are_listed_latest_first(run: Run, agent: AgentConfig, settings: Any, zones: bool):
+    settings.USE_TZ = zones
     first, second = ended(), services.create_run("support", "Once\nmore!")
 
     lines = run("runs").lines

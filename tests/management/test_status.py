@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from mcp_client_app.models import ServerConfig, ServerState, WorkerProcess
 from mcp_client_app.runtime import get_mcp_manager
 from tests.management.conftest import faulty
@@ -18,7 +20,9 @@ def rows(result) -> dict[str, list[str]]:
     return {line.split()[0]: line.split()[1:] for line in result.lines[1:]}
 
 
-def test_states_of_other_processes_are_shown_with_their_reasons(servers):
+@pytest.mark.parametrize("zones", [True, False])
+def test_states_of_other_processes_are_shown_with_their_reasons(servers, settings, zones):
+    settings.USE_TZ = zones
     state_of("good", state="ready", tools=12)
     state_of("dead", state="failed", code="configuration", reason="Not found.")
     result = servers("status")

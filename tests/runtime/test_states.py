@@ -35,7 +35,9 @@ def status(name: str = "peer", state: ConnectionState = ConnectionState.READY, *
 # Written ---------------------------------------------------------------------------------
 
 
-def test_a_connection_writes_how_it_stands():
+@pytest.mark.parametrize("zones", [True, False])
+def test_a_connection_writes_how_it_stands(settings, zones):
+    settings.USE_TZ = zones
     stored("peer")
 
     get_mcp_manager().connect("peer")
