@@ -48,7 +48,6 @@ from mcp_client_app.conf import app_settings
 from mcp_client_app.datatypes import AgentSpec, RunStatus
 from mcp_client_app.exceptions import PermissionDeniedError, RunStateError
 from mcp_client_app.models import AgentRun
-from mcp_client_app.services.agents import agent_spec
 from mcp_client_app.services.run_feed import feed
 from mcp_client_app.services.run_leases import checkpoint, claim, finish, pause, renew
 from mcp_client_app.services.run_rows import parsed_id
@@ -200,9 +199,9 @@ class _Drive:
             raise PermissionDeniedError(
                 f"The user {run.username!r}, whose run it is, does not exist any more."
             )
-        self._spec = await sync_to_async(agent_spec)(run.agent_name, user=run.user)
-        model = self._given_model or await model_for(self._spec, self._loop)
         toolset = await aget_toolset(run.agent_name, run.user)
+        self._spec = toolset.spec
+        model = self._given_model or await model_for(self._spec, self._loop)
         self._calls = RunCalls(run, self._owner, toolset, self._telling, self._look)
         await self._calls.prepare()
         await self._telling.prepare()

@@ -67,7 +67,8 @@ def claim(run_id: object, owner: str) -> AgentRun | None:
         run = locked(run_id, is_free, cancel_requested_at=None)
         if run is None:
             return None
-        forget_started_calls(run)
+        if run.started_at is not None:
+            forget_started_calls(run)
         attempt = run.attempts + 1
         write(
             run,

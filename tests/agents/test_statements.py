@@ -75,6 +75,20 @@ def test_a_call_costs_its_ledger_its_audit_and_its_events(agent, statements, set
     }
 
 
+def test_a_run_reads_its_agent_once_and_no_ledger_that_is_empty(agent, statements, settings):
+    settings.MCP_CLIENT_REVISION_INTERVAL = 3600
+    agent()
+    run_agent("clerk", "Go.", model=scripted(says("Done.")))
+    statements.clear()
+
+    run_agent("clerk", "Go.", model=scripted(says("Done.")))
+
+    asked = tables(statements)
+    assert asked["SELECT agentconfig"] == 2  # its state, and itself
+    assert asked["SELECT agentserver"] == 1
+    assert asked["SELECT runcall"] == 1  # what has no end, at the end
+
+
 def test_what_calls_side_by_side_begin_with_is_stored_together(agent, statements):
     agent()
 
