@@ -71,17 +71,20 @@ def create_run(
         user: On whose behalf; None for trusted code.
         history: Messages of an earlier run that this one continues.
         deps: Any JSON value that the agent's code may want.
-        correlation_id: What joins it with the caller's own log; made up by default.
+        correlation_id: What joins it with the caller's own log; made up by default. At most 64
+            characters.
 
     Raises:
         UnknownAgentError: There is no such agent, it is disabled, or it is not for this user.
         PermissionDeniedError: The user may not use agents, or is nobody whose run it could be.
-        ConfigurationError: ``history`` or ``deps`` has no JSON form.
+        ConfigurationError: ``history`` or ``deps`` has no JSON form, or ``prompt`` is no text.
     """
     spec = agent_spec(agent, user=user)
     if user is not None and user.pk is None:
         # Without a user it would be one of trusted code.
         raise PermissionDeniedError("A run belongs to a user: sign in.", permission=RUN_AGENT)
+    if not isinstance(prompt, str):
+        raise ConfigurationError("prompt: give a text.", field="prompt")
     name = user.get_username() if user is not None else ""
     return rows().create(
         agent_id=AgentConfig.objects.using(database()).named(spec.name).values_list("pk", flat=True).first(),
@@ -91,7 +94,7 @@ def create_run(
         prompt=json_codec.scrub(prompt),
         messages=_json("history", list(history or ())),
         deps=_json("deps", deps),
-        correlation_id=correlation_id or new_correlation_id(),
+        correlation_id=json_codec.scrub(str(correlation_id or new_correlation_id()))[:64],
         lease_until=begun_by(),
     )
 

@@ -38,6 +38,18 @@ def test_a_run_keeps_what_was_asked_for(new_run: NewRun, make_user: MakeUser):
     assert kinds(run) == []
 
 
+def test_an_id_of_the_caller_is_made_to_fit(new_run: NewRun):
+    assert fresh(new_run(correlation_id="c\0" * 40)).correlation_id == "c�" * 32
+
+
+def test_a_prompt_that_is_no_text_is_refused(new_run: NewRun):
+    with pytest.raises(ConfigurationError) as caught:
+        new_run(None)
+
+    assert caught.value.field == "prompt"
+    assert not AgentRun.objects.exists()
+
+
 def test_a_run_of_trusted_code_is_nobodys(new_run: NewRun):
     run = new_run()
 
