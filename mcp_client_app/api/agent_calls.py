@@ -44,7 +44,7 @@ class AgentCallOrder(ToolCallOrder):
 
     agent: str = ""
     form: str = "mcp"
-    toolset: Toolset = field(default_factory=Toolset)
+    toolset: Toolset = field(init=False, repr=False)
 
     def _send(self, **call: Any) -> ToolsetResult:
         verb = self.toolset.answer if call.pop("for_model", False) else self.toolset.call_tool
