@@ -1,4 +1,4 @@
-"""What importing and administering the app costs: no SDK, no thread, no process."""
+"""What importing and administering the app costs: no SDK, no model provider, no thread, no process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 NOTHING_STARTED = """
 import pathlib, sys, threading
-loaded = {"mcp", "mcp_types", "aiohttp", "httpx2", "anyio"} & set(sys.modules)
+heavy = {"mcp", "mcp_types", "aiohttp", "httpx2", "anyio", "pydantic", "pydantic_ai", "openai", "anthropic"}
+loaded = heavy & set(sys.modules)
 assert not loaded, f"loaded: {loaded}"
 assert threading.enumerate() == [threading.main_thread()], threading.enumerate()
 children = [path.read_text().split() for path in pathlib.Path("/proc/self/task").glob("*/children")]
