@@ -48,10 +48,11 @@ class FixedSecrets:
                 setattr(told, name, self.conceal(value))
             elif isinstance(value, tuple) and all(isinstance(item, str) for item in value):
                 setattr(told, name, tuple(map(self._all, value)))
-        if vars(told) == vars(error):
+        said = "\n".join(_said(error))
+        if vars(told) == vars(error) and self._all(said) == said:
             return error
         told.args = (told.message,)
-        told.__cause__ = None  # whose words are the same
+        told.__cause__ = None
         return told
 
     def progress(self, told: Callable[[Progress], Any] | None) -> Callable[[Progress], Any] | None:
@@ -75,6 +76,15 @@ class FixedSecrets:
             raw=redacted_value(result.raw, self._secret),
             warnings=tuple(self._all(warning) for warning in result.warnings),
         )
+
+
+def _said(error: BaseException | None) -> Iterator[str]:
+    """Yield what an error says, and those behind it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        yield str(error)
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
 
 
 def _texts(value: Any, *, is_secret: bool) -> Iterator[tuple[str, bool]]:

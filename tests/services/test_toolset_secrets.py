@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import traceback
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -14,6 +15,7 @@ from mcp_client_app import services
 from mcp_client_app.datatypes import AgentServerSpec, Progress
 from mcp_client_app.exceptions import InvalidArgumentsError, MCPClientError, ProtocolError
 from mcp_client_app.models import AgentServer, Approval, ToolCall
+from mcp_client_app.services.fixed_secrets import FixedSecrets
 from mcp_client_app.services.toolset import Toolset
 from mcp_client_app.testing import fake_server
 from tests.services.toolsets import agent, calls_seen, logging_peer
@@ -141,6 +143,24 @@ def test_what_an_error_carries_holds_no_fixed_argument(tmp_path):
     assert error.details()["data"] == {"seen": ["***"], "***": 1}
     assert FOLDER not in f"{error} {error.args} {error.details()} {vars(error)}"
     assert error.__cause__ is None
+
+
+@pytest.mark.parametrize(("said", "told"), [(f"no {FOLDER}", "no ***"), ("no", "no")])
+def test_what_lies_behind_an_error_holds_no_fixed_argument(said: str, told: str):
+    error = ProtocolError(said)
+    error.__cause__ = ValueError(FOLDER)
+
+    shown = FixedSecrets({"path": FOLDER}).error(error)
+
+    assert (str(shown), shown.__cause__) == (told, None)
+    assert FOLDER not in "".join(traceback.format_exception(shown))
+
+
+def test_an_error_that_holds_nothing_fixed_stays_as_it_is():
+    error = ProtocolError("no")
+    error.__cause__ = ValueError("why")
+
+    assert FixedSecrets({"path": FOLDER}).error(error) is error
 
 
 def test_a_server_that_refuses_the_arguments_is_understood_without_what_is_fixed(tmp_path):

@@ -111,6 +111,13 @@ def test_an_own_server_stands_before_a_stored_one_of_its_name():
         assert '"WHO": "own"' in toolset.call_tool("files__env").text
 
 
+def test_what_a_stored_server_offers_beyond_an_own_one_of_its_name_is_not_there(add_mcp_server):
+    add_mcp_server("files", fake_server(tools={"extra": lambda: "stored"}))
+    with Toolset([own()], all_servers=True) as toolset:
+        assert "files__extra" not in toolset.selection().names
+        assert code_of(toolset.answer("files__extra")) == "unknown_tool"
+
+
 def test_a_dead_server_of_its_own_comes_back_with_disconnect_and_connect():
     toolset = Toolset([own("files", "--scenario", "die_on_call=7", auto_reconnect=False)])
     with toolset:
