@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError, router, transaction
+from django.db.models import Q
 from django.dispatch import Signal
 from django.utils import timezone
 
@@ -20,7 +21,9 @@ from mcp_client_app.datatypes import ToolInfo
 from mcp_client_app.exceptions import UnknownRunError
 from mcp_client_app.models import AgentConfig, AgentRun, Approval
 from mcp_client_app.models.approvals import ApprovalQuerySet
+from mcp_client_app.models.runs import FINAL
 from mcp_client_app.services.fingerprints import call_fingerprint, plain_arguments
+from mcp_client_app.services.run_rows import lock, lost
 
 __all__ = ["Run", "approval_rows", "find", "is_asked_by", "new_row", "place", "run_key", "tell"]
 
@@ -107,7 +110,11 @@ def new_row(
 
 
 def place(row: Approval) -> Approval:
-    """Save a new row, unless there is one of the same call that still counts: return that one."""
+    """Save a new row, unless there is one of the same call that still counts: return that one.
+
+    Raises:
+        RunStateError: Its run is over; a worker that was given up has not heard of it.
+    """
     rows, attempts_left = approval_rows(), ATTEMPTS
     while True:
         same = rows.filter(open_key=row.open_key)
@@ -116,6 +123,8 @@ def place(row: Approval) -> Approval:
             return found
         try:
             with transaction.atomic(using=rows.db):
+                if row.run_id is not None and not lock(row.run_id, ~Q(status__in=FINAL)):
+                    raise lost(row.run_id)
                 row.save(using=rows.db, force_insert=True)
             return row
         except IntegrityError:

@@ -17,6 +17,7 @@ from mcp_client_app.agents.loop import get_agents_loop
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import BusyError
 from mcp_client_app.models import AgentConfig, AgentRun
+from mcp_client_app.services import run_leases
 from tests.agents.conftest import at_rest
 from tests.agents.scripts import says, scripted
 from tests.stored import close_connections
@@ -56,7 +57,7 @@ def held() -> Any:
 @pytest.fixture
 def claiming(held: Held, monkeypatch: pytest.MonkeyPatch) -> Held:
     """Runs are claimed, and their worker hears of it when it may."""
-    claim = runner.claim
+    claim = run_leases.claim
 
     def claim_slowly(*args: Any) -> Any:
         run = claim(*args)

@@ -224,6 +224,9 @@ def _writes(run: AgentRun, owner: str) -> dict[str, Any]:
         "finish": lambda: services.finish(run.pk, owner, RunStatus.COMPLETED, text="x"),
         "append": lambda: services.append_events(run.pk, [("round", {})], owner=owner),
         "begin": lambda: services.RunJournal(run.pk, owner, "x").begin(prepared(), is_safe=True),
+        "ask": lambda: services.request_approval(
+            "support", prepared().tool, {}, user=None, run=run, call_id="x"
+        ),
     }
 
 
@@ -247,7 +250,7 @@ def test_a_worker_that_has_lost_its_run_writes_nothing(new_run: NewRun, write: s
     assert approval.status == "pending"
 
 
-@pytest.mark.parametrize("write", ["checkpoint", "pause", "finish", "append", "begin"])
+@pytest.mark.parametrize("write", ["checkpoint", "pause", "finish", "append", "begin", "ask"])
 def test_nobody_writes_to_a_run_that_is_over_or_gone(new_run: NewRun, write: str):
     run = new_run(owner="a")
     services.finish(run.pk, "a", RunStatus.COMPLETED)
