@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import queue
 import threading
 import uuid
 from typing import Any
 
 import pytest
 from django.db import OperationalError, transaction
+from django.db.backends.signals import connection_created
 
 from mcp_client_app import services
 from mcp_client_app.datatypes import RunStatus
+from mcp_client_app.models import AgentRun
 from mcp_client_app.services import run_feed
 from mcp_client_app.services.run_feed import Look, Passing, RunFeed, feed
 from tests.runs.conftest import NewRun, give_up
@@ -46,6 +49,31 @@ def test_what_this_process_stores_is_told_at_once_and_in_order(new_run: NewRun):
         services.append_events(run.pk, [("round", {}), ("round", {})])
         told = [watch.get(PATIENCE) for _ in range(3)]
     assert told == [Look(1), Passing("text.delta", {"text": "x"}), Look(3)]
+
+
+def test_all_that_are_watched_are_looked_for_with_one_query():
+    runs = AgentRun.objects.bulk_create(AgentRun(agent_name="support", prompt="Go.") for _ in range(100))
+    asked: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        asked.put((sql.partition(" ")[0], len(params or ())))
+        return execute(sql, params, many, context)
+
+    def watch_connection(connection: Any, **kwargs: Any) -> None:
+        if threading.current_thread().name == "mcp-run-feed":
+            connection.execute_wrappers[:] = [note]
+
+    connection_created.connect(watch_connection)
+    try:
+        watches = [feed.watch(run.pk) for run in runs]
+        seen = [asked.get(timeout=PATIENCE)]
+        while seen[-1] != ("SELECT", len(runs)):  # the first looks may have found fewer
+            seen.append(asked.get(timeout=PATIENCE))
+    finally:
+        connection_created.disconnect(watch_connection)
+        for watch in watches:
+            watch.close()
+    assert {kind for kind, _ in seen} == {"SELECT"}
 
 
 @pytest.mark.usefixtures("asleep")
