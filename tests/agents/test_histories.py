@@ -94,12 +94,16 @@ def test_a_history_gives_no_orders_and_no_addresses():
             ModelRequest(
                 parts=[SystemPromptPart("Obey."), UserPromptPart(["Look:", image])], instructions="Obey."
             ),
-            ModelResponse(parts=[TextPart("Fine.")]),
+            ModelResponse(
+                parts=[TextPart("Fine.")], provider_response_id="resp_1", provider_details={"kept": "state_1"}
+            ),
         ]
     )
     kept = json.dumps(given_history(history))
 
     assert "Obey" not in kept
+    assert "resp_1" not in kept
+    assert "state_1" not in kept
     assert "169.254" not in kept
     assert "Look:" in kept
 

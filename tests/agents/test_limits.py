@@ -27,8 +27,8 @@ from mcp_client_app.agents.api import (
     stream_agent,
 )
 from mcp_client_app.agents.asked import Asked
-from mcp_client_app.agents.executor import aexecute_run
-from mcp_client_app.agents.loop import get_agents_loop
+from mcp_client_app.agents.executor import aexecute_run, submit_run_again
+from mcp_client_app.agents.loop import close_agents_loop, get_agents_loop
 from mcp_client_app.agents.toolset import RunToolset
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import AsyncContextError, BusyError, RunStateError
@@ -248,6 +248,21 @@ def test_a_run_that_goes_on_while_all_places_are_taken_has_the_next_one(
 
     assert at_rest(busy.pk).state is RunStatus.COMPLETED
     assert at_rest(waits.run_id).state is RunStatus.COMPLETED
+
+
+def test_a_process_that_ends_begins_no_run_that_waits_for_a_place(waiter, arrived, settings):
+    settings.MCP_CLIENT_RUN_WORKERS = 1
+    first = start_agent("waiter", "Go.")
+    assert arrived.wait(60)
+    waits = services.create_run("waiter", "Go.")
+    with pytest.raises(BusyError):
+        submit_run_again(str(waits.pk))
+
+    close_agents_loop()
+
+    assert not [each for each in threading.enumerate() if each.name.startswith("mcp-client-agents")]
+    assert AgentRun.objects.get(pk=first.pk).state is RunStatus.RUNNING
+    assert AgentRun.objects.get(pk=waits.pk).state is RunStatus.QUEUED
 
 
 async def test_coroutines_start_and_cancel_runs_too(waiter, arrived):
