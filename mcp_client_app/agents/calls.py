@@ -124,12 +124,12 @@ class RunCalls:
             return _line(asked.name, error)
 
     async def _result(self, asked: Asked) -> RenderedResult:
+        decision = self._decisions.get(asked.call_id)
         if asked.call_id in self._begun:
             known = await sync_to_async(recorded_call)(self.run.pk, asked.call_id)
-            if known is not None and (rendered := _known(asked, known)) is not None:
+            if known is not None and (rendered := _known(asked, known, decision)) is not None:
                 return rendered
         self._begun.add(asked.call_id)
-        decision = self._decisions.get(asked.call_id)
         if decision is None:
             return await self._call(asked)
         if decision.denial:
@@ -190,12 +190,14 @@ class RunCalls:
         return tell
 
 
-def _known(asked: Asked, call: RunCall) -> RenderedResult | None:
+def _known(asked: Asked, call: RunCall, decision: Decision | None) -> RenderedResult | None:
     """Return what the model reads of a call that was begun before; None if it is to be made (again)."""
     if call.status == RunCall.Status.FAILED and call.code == InputRequiredError.code:
         return None
     is_open = call.status in (RunCall.Status.STARTED, RunCall.Status.UNKNOWN)
-    if is_open and call.is_safe:
+    # People have allowed it once.
+    is_used = decision is not None and decision.status == Approval.Status.USED
+    if is_open and call.is_safe and not is_used:
         return None
     return recorded_result(call) or _line(asked.name, UNKNOWN)
 

@@ -10,12 +10,14 @@ import pytest
 from django.utils import timezone
 from mcp.types import ToolAnnotations
 
+from mcp_client_app import services
 from mcp_client_app.agents.api import start_agent
 from mcp_client_app.agents.executor import execute_run
 from mcp_client_app.agents.loop import close_agents_loop
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.models import AgentConfig, AgentEvent, AgentRun, AgentServer, RunCall
 from mcp_client_app.testing import fake_server
+from tests.agents.conftest import at_rest
 from tests.agents.scripts import asks, call, says, scripted, tool_results
 
 
@@ -69,9 +71,9 @@ def reader():
     return scripted(asks(call("desk__look", "l")), _report)
 
 
-def crash(desk: Desk) -> AgentRun:
-    """Begin a run, and have its worker vanish while a call is made."""
-    run = start_agent("clerk", "Go.")
+def crash(desk: Desk, run: AgentRun | None = None) -> AgentRun:
+    """Begin a run, or take one that goes on, and have its worker vanish while a call is made."""
+    run = run or start_agent("clerk", "Go.")
     assert desk.arrived.wait(60)
     close_agents_loop()
     run.refresh_from_db()
@@ -105,6 +107,20 @@ def test_a_call_that_may_be_repeated_is(desk):
 
     assert desk.calls == ["look", "look"]
     assert run.text == "look done"
+
+
+def test_a_call_that_may_be_repeated_is_not_if_people_allowed_it_once(desk):
+    AgentConfig.objects.update(model="scripted:reader", approval="always")
+    run = start_agent("clerk", "Go.")
+    waits = at_rest(run.pk, RunStatus.AWAITING_APPROVAL)
+    services.approve(waits.approvals.get().pk)
+    run = crash(desk, run)
+
+    assert execute_run(run.pk) is True
+    run.refresh_from_db()
+
+    assert desk.calls == ["look"]
+    assert "outcome of this call is unknown" in run.text
 
 
 def test_nothing_is_told_twice(desk):
