@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from mcp_client_app import services
 from mcp_client_app.datatypes import RunStatus
 from mcp_client_app.exceptions import BusyError, ConfigurationError
 from mcp_client_app.models import AgentRun
+from mcp_client_app.services import run_submission
 from tests.runs.conftest import NewRun, asked, fresh, undone
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -128,3 +130,13 @@ def test_who_looks_at_a_paused_run_that_waits_for_nobody_has_it_go_on(new_run: N
 
     assert services.get_run(run.pk).state is RunStatus.QUEUED
     assert given == [str(run.pk)]
+
+
+@pytest.mark.parametrize(("lease", "seconds"), [(3, 300), (60, 600)])
+def test_a_backend_with_a_queue_is_given_longer_to_begin(settings: Any, lease: int, seconds: int):
+    settings.MCP_CLIENT_RUN_LEASE = lease
+
+    here = run_submission.begun_by("thread")
+    queued = run_submission.begun_by("celery")
+
+    assert queued - here >= timedelta(seconds=seconds - lease)
