@@ -45,6 +45,7 @@ class FollowedAgent:
         """
         if self.is_due:
             now, state = time.monotonic(), self._stored()
+            # Also if it could not be used when it was first looked at, and could a moment later.
             if state != self._state or not state:
                 self.spec = agent_spec(self._name, user=self._user)
                 self._state = state
