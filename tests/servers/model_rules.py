@@ -106,7 +106,7 @@ def _chat_messages(body: Body, tools: tuple[str, ...]) -> Asked:
 
 
 def _chat_result(message: Body, open_ids: list[str], results: dict[str, str], place: str) -> None:
-    call = message.get("tool_call_id")
+    call: Any = message.get("tool_call_id")
     demand(
         call in open_ids,
         "Invalid parameter: messages with role 'tool' must be a response to a preceding message with "
@@ -114,7 +114,7 @@ def _chat_result(message: Body, open_ids: list[str], results: dict[str, str], pl
         place,
     )
     open_ids.remove(call)
-    content = message.get("content")
+    content: Any = message.get("content")
     if isinstance(content, list):
         demand(content and all(part.get("type") == "text" for part in content), "Only text.", place)
         content = "".join(part["text"] for part in content)
@@ -196,7 +196,7 @@ def check_responses(body: Body) -> Asked:
         # Left out, it is on.
         names.append(openai_function({"strict": True, **tool}, f"tools[{number}]"))
     tools_of(body, names)
-    given = body.get("input")
+    given: Any = body.get("input")
     demand(given, "One of 'input' or 'prompt' must be provided.", "input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     return _responses_items(body, items, tuple(names))
@@ -415,7 +415,7 @@ def _uses(blocks: Iterable[Body], seen: set[str], place: str) -> list[str]:
 
 def _results(blocks: list[dict[str, Any]], open_ids: list[str], place: str) -> list[dict[str, Any]]:
     given = [block for block in blocks if block["type"] == "tool_result"]
-    ids = [block.get("tool_use_id") for block in given]
+    ids: list[Any] = [block.get("tool_use_id") for block in given]
     for each in ids:
         demand(
             each in open_ids,
