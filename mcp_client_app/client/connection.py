@@ -20,16 +20,16 @@ from mcp_client_app.client.background import absorb_cancellation
 from mcp_client_app.client.backoff import Backoff
 from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.connection_host import ConnectionHost
+from mcp_client_app.client.convert import log_message
 from mcp_client_app.client.failures import from_foreign, untraced
 from mcp_client_app.client.keeper import CatalogueKeeper
 from mcp_client_app.client.link import Diagnostics, Link, LinkContext
-from mcp_client_app.client.redaction import Redactor, redacted_value
+from mcp_client_app.client.redaction import Redactor
 from mcp_client_app.client.rpc_messages import LIST_CHANGED
 from mcp_client_app.client.standing import Standing
 from mcp_client_app.datatypes import (
     SHARED,
     ConnectionState,
-    LogMessage,
     ProtocolMode,
     ServerSpec,
     StderrLine,
@@ -88,6 +88,8 @@ class Connection:
         self._quiet.set()
         self._used_at = self._ready_at = self._loop.time()
         self._predecessor: asyncio.Task[None] | None = None
+        self._is_going_to_sleep = False
+        """Whether the link is being closed because nobody has used it for long."""
 
     @property
     def catalogue(self) -> Catalogue | None:
@@ -98,6 +100,21 @@ class Connection:
     def diagnostics(self) -> Diagnostics:
         """What is known of the process and the pipes, of the last link if there is none now."""
         return self._last_link.diagnostics() if self._last_link is not None else Diagnostics()
+
+    @property
+    def loss(self) -> MCPClientError | None:
+        """Why the link has broken, while it is still being closed: ``standing`` tells of it afterwards."""
+        link = self._last_link
+        if link is None or self.standing.state is not ConnectionState.READY:
+            return None
+        return None if self._stop.is_set() or self._is_going_to_sleep else link.fault
+
+    @property
+    def state(self) -> ConnectionState:
+        """How it stands, as ``standing`` says; with a broken link it counts as lost at once."""
+        if self.loss is None:
+            return self.standing.state
+        return ConnectionState.LOST if self.spec.auto_reconnect else ConnectionState.FAILED
 
     def began_call(self) -> None:
         """Count a running call: a connection in use is not stopped for idleness."""
@@ -154,6 +171,7 @@ class Connection:
     def _begin(self) -> None:
         self._attempt = Attempt()
         self._stop.clear()
+        self._is_going_to_sleep = False
         self.standing.move(ConnectionState.CONNECTING)
         self._owner = self._loop.create_task(
             self._own(self._attempt), name=f"mcp-connection-{self.spec.name}"
@@ -257,6 +275,7 @@ class Connection:
                 if stop.done() or link.closed.done():
                     return self._lost(link)
                 if not self._is_busy and (left := self._idle_left()) is not None and left <= 0:
+                    self._is_going_to_sleep = True
                     minutes = self.spec.idle_timeout / 60
                     reason = f"stopped after {minutes:g} minutes without use"
                     return partial(self.standing.move, ConnectionState.IDLE, reason)
@@ -362,15 +381,7 @@ class Connection:
         if method in LIST_CHANGED:
             self.keeper.refresh_soon()
         elif method == "notifications/message":
-            self._host.logged(
-                LogMessage(
-                    server=self.spec.name,
-                    level=str(params.get("level", "info")),
-                    data=redacted_value(params.get("data"), self.redact),
-                    logger=params.get("logger"),
-                    received_at=datetime.now(UTC),
-                )
-            )
+            self._host.logged(log_message(self.spec.name, params, self.redact))
 
     def _stderr(self, line: str) -> None:
         self._host.stderr(StderrLine(server=self.spec.name, line=line, received_at=datetime.now(UTC)))

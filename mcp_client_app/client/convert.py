@@ -1,14 +1,17 @@
-"""Turns repaired result dicts of the protocol into our frozen values. Pure."""
+"""Turns repaired dicts of the protocol into our frozen values. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from mcp_client_app.client.exchange import Exchange
 from mcp_client_app.client.limits import cut_content, cut_contents
+from mcp_client_app.client.redaction import Redactor, redacted_value
 from mcp_client_app.datatypes import (
     Completion,
+    LogMessage,
     PromptArgument,
     PromptInfo,
     PromptResult,
@@ -23,6 +26,7 @@ from mcp_client_app.datatypes import (
 
 __all__ = [
     "completion",
+    "log_message",
     "prompt_info",
     "prompt_result",
     "resource_info",
@@ -31,6 +35,17 @@ __all__ = [
     "tool_info",
     "tool_result",
 ]
+
+
+def log_message(server: str, params: Mapping[str, Any], redact: Redactor) -> LogMessage:
+    """Build from the parameters of ``notifications/message``, just received."""
+    return LogMessage(
+        server=server,
+        level=str(params.get("level", "info")),
+        data=redacted_value(params.get("data"), redact),
+        logger=params.get("logger"),
+        received_at=datetime.now(UTC),
+    )
 
 
 def tool_info(server: str, item: Mapping[str, Any]) -> ToolInfo:

@@ -108,6 +108,11 @@ class Link(abc.ABC):
         """Whether nothing can be sent any more; may be so a moment before ``closed`` is done."""
         return self.closed.done()
 
+    @property
+    def fault(self) -> MCPClientError | None:
+        """Why nothing can be sent any more; may be known a moment before ``closed`` is done."""
+        return self.failure
+
     @abc.abstractmethod
     async def open(self) -> None:
         """Connect and negotiate; sets ``handshake``.

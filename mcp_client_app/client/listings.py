@@ -56,7 +56,7 @@ async def of_server(
         catalogue = connection.catalogue
         if refresh:
             catalogue = await connection.keeper.refresh()
-        elif catalogue is None or connection.standing.state not in _UP:
+        elif catalogue is None or connection.state not in _UP:
             await connection.ready()
             catalogue = connection.catalogue
         elif catalogue.is_stale and connection.link is not None:
@@ -127,7 +127,7 @@ async def _one(
         if refresh:
             return await connection.keeper.refresh()
         catalogue = connection.catalogue
-        if catalogue is None or connection.standing.state not in _UP:
+        if catalogue is None or connection.state not in _UP:
             return await _first(connection, wait)
         if catalogue.is_stale and connection.link is not None:
             connection.keeper.refresh_soon()

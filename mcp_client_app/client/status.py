@@ -21,6 +21,8 @@ def status_of(
     if connection is None:
         return _without_connection(entry, principal)
     standing, diagnostics = connection.standing, connection.diagnostics
+    loss = connection.loss
+    error = loss or standing.error
     link = connection.link
     handshake = link.handshake if link is not None and link.handshake is not None else None
     catalogue = connection.catalogue or Catalogue()
@@ -31,9 +33,9 @@ def status_of(
         transport=entry.transport,
         target=connection.spec.target,
         enabled=entry.enabled,
-        state=standing.state,
-        reason=standing.reason,
-        code=standing.error.code if standing.error is not None else "",
+        state=connection.state,
+        reason=standing.reason if loss is None else str(loss),
+        code=error.code if error is not None else "",
         since=standing.since,
         retry_at=_retry_at(connection),
         failures=standing.failures,

@@ -94,6 +94,10 @@ class WireLink(SessionLink):
         # Whoever tries again at once, in the very step in which the wire failed, must not find the link up.
         return super().is_down or (self._wire is not None and self._wire.failure is not None)
 
+    @property
+    def fault(self) -> MCPClientError | None:
+        return super().fault or (self._wire.failure if self._wire is not None else None)
+
     async def open(self) -> None:
         await super().open()
         wire = self._wire

@@ -216,3 +216,49 @@ def test_a_stop_at_the_moment_at_which_connecting_fails_does_not_cut_the_closing
     manager._run("stop", stopped_as_it_fails)
 
     assert [link.was_closed for link in LingeringLink.made] == [True]
+
+
+@pytest.mark.parametrize(
+    ("auto_reconnect", "state"), [(True, ConnectionState.LOST), (False, ConnectionState.FAILED)]
+)
+def test_a_broken_link_counts_as_lost_at_once_not_only_when_it_is_closed(
+    manage: MakeManager, monkeypatch: pytest.MonkeyPatch, auto_reconnect: bool, state: ConnectionState
+):
+    monkeypatch.setattr(LingeringLink, "made", [])
+    manager = manage(replace(SPEC, auto_reconnect=auto_reconnect))
+    manager.connect("srv")
+    [link] = LingeringLink.made
+
+    async def broken(_: ConnectionPool) -> None:
+        link.give_up(ConnectionLostError("The wire was cut.", server="srv"))
+        async with asyncio.timeout(PATIENCE):
+            await link.closing.wait()
+
+    manager._run("break", broken)
+
+    status = manager.status("srv")
+    assert (status.state, status.code, status.reason) == (state, "connection_lost", "The wire was cut.")
+    assert manager.connected_servers() == []
+
+    async def let_go(_: ConnectionPool) -> None:
+        link.gate.set()
+
+    manager._run("let go", let_go)
+    status = manager.connect("srv")
+    assert (status.is_ready, status.reason, status.code) == (True, "", "")
+
+
+def test_a_link_that_is_closed_on_purpose_does_not_count_as_lost(manager: MCPClientManager):
+    async def stopping_and_broken(pool: ConnectionPool) -> tuple[Any, Any]:
+        connection, (link,) = pool._connections["srv", SHARED], LingeringLink.made
+        stopping = asyncio.ensure_future(connection.stop("enough"))
+        async with asyncio.timeout(PATIENCE):
+            await link.closing.wait()
+            link.give_up(ConnectionLostError(server="srv"))
+            seen = connection.state, connection.loss
+            link.gate.set()
+            await stopping
+        return seen
+
+    assert manager._run("stop", stopping_and_broken) == (ConnectionState.READY, None)
+    assert manager.status("srv").state is ConnectionState.STOPPED
