@@ -337,12 +337,17 @@ class _Body(aiohttp.BytesPayload):
         self._exchange = exchange
 
     async def write(self, writer: Any) -> None:
-        self._exchange.about_to_send()
+        self._note(writer)
         await super().write(writer)
 
     async def write_with_length(self, writer: Any, content_length: int | None) -> None:
-        self._exchange.about_to_send()
+        self._note(writer)
         await super().write_with_length(writer, content_length)
+
+    def _note(self, writer: Any) -> None:
+        # A kept connection that the server is just ending is refused before anything is written.
+        if writer.transport is not None and not writer.transport.is_closing():
+            self._exchange.about_to_send()
 
 
 async def _read_to_end(answer: aiohttp.ClientResponse) -> None:

@@ -199,6 +199,30 @@ async def test_a_reset_before_the_answer_may_have_been_sent_and_is_not_repeated(
     assert len(peer.received("tools/call")) == 1
 
 
+async def test_what_a_kept_connection_refuses_because_it_is_just_ending_was_not_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exchange = Exchange()
+    async with FaultyHttp() as peer, client_for(peer.url) as client:
+        await post(client)
+        connector = client._session.connector
+        assert connector is not None
+        connect = connector.connect
+
+        async def ending(*args: Any, **options: Any) -> Any:
+            connection: Any = await connect(*args, **options)
+            connection.transport.close()  # as when the end of the server's half arrives in this very moment
+            return connection
+
+        monkeypatch.setattr(connector, "connect", ending)
+        with pytest.raises(TransportError, match="the connection") as caught:
+            await post(client, exchange)
+
+    assert not caught.value.sent
+    assert not exchange.sent
+    assert len(peer.received("tools/call")) == 1
+
+
 async def test_a_body_that_breaks_off_is_a_transport_error() -> None:
     async with FaultyHttp("truncated") as peer, client_for(peer.url) as client:
         with pytest.raises(TransportError, match="middle of its answer") as caught:

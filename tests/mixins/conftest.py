@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcp_client_app.mixins import MCPClientMixin
+from mcp_client_app.mixins import MCPClientMixin, server_transport
 from mcp_client_app.testing.fixtures import add_mcp_server, mcp_manager
 
 __all__ = ["add_mcp_server", "mcp_manager"]
@@ -45,6 +46,14 @@ class MyAgent(Agent, MCPClientMixin):
 
     def tool(self, name: str) -> Any:
         return self._TOOL_REGISTRY[name]["function"]
+
+
+@pytest.fixture(autouse=True)
+def _clients_are_left() -> Iterator[None]:
+    """Leave a test's clients: one that waits for the garbage collector counts as its server's user."""
+    yield
+    for transport in list(server_transport._open):
+        transport.disconnect()
 
 
 @pytest.fixture

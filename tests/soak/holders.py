@@ -6,9 +6,10 @@ import asyncio
 import gc
 import sys
 import types
+import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.http import Response
@@ -17,6 +18,9 @@ from mcp_client_app.exceptions import MCPClientError
 
 MOST_WAYS = 4
 """Ways that are told; those that few objects share come first, for these are the odd ones."""
+
+PASSED_BY: Final[tuple[type, ...]] = (str, bytes, int, *weakref.ProxyTypes)
+"""What holds nothing. Asked for by the real type: a proxy would answer for another object, or for none."""
 
 Parents = dict[int, Any]
 """By the identity of an object, the one that it was first found in."""
@@ -52,7 +56,7 @@ def _parents(wanted: set[int]) -> Parents:
         for parent in layer:
             for child in _referents(parent):
                 key = id(child)
-                if key not in parents and key not in ours and not isinstance(child, str | bytes | int):
+                if key not in parents and key not in ours and not issubclass(type(child), PASSED_BY):
                     parents[key] = parent
                     missing.discard(key)
                     found.append(child)
