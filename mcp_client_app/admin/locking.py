@@ -60,7 +60,8 @@ class VersionedForm(RevisedModelForm):
 
     def _check_version(self, version: str) -> None:
         model: type[RevisedModel] = type(self.instance)
-        rows = model._default_manager.using(router.db_for_write(model, instance=self.instance))  # noqa: SLF001
+        manager = model._default_manager  # noqa: SLF001 (documented by Django)
+        rows = manager.using(router.db_for_write(model, instance=self.instance))
         stored = rows.select_for_update().get(pk=self.instance.pk)
         if revision_in(version) == stored.revision:
             return
@@ -97,7 +98,7 @@ class VersionedForm(RevisedModelForm):
         """Return who made the last change, if in the admin: its log follows a change at once."""
         entries = LogEntry.objects.filter(
             content_type__app_label=stored._meta.app_label,  # noqa: SLF001 (documented by Django)
-            content_type__model=stored._meta.model_name,  # noqa: SLF001
+            content_type__model=stored._meta.model_name,  # noqa: SLF001 (as above)
             object_id=str(stored.pk),
             action_time__range=(stored.updated_at, stored.updated_at + timedelta(seconds=2)),
         )

@@ -14,7 +14,7 @@ from mcp_client_app import json_codec, validators
 from mcp_client_app.conf import app_settings
 from mcp_client_app.configuration.dialects import MAX_LABEL
 from mcp_client_app.datatypes import ApprovalPolicy, ToolFilter
-from mcp_client_app.models.revisions import RevisedModel
+from mcp_client_app.models.named import NamedModel
 
 __all__ = [
     "POLICIES",
@@ -36,7 +36,7 @@ POLICIES = [
 ]
 
 
-class AgentFields(RevisedModel):
+class AgentFields(NamedModel):
     """All columns of ``AgentConfig``, without its relations."""
 
     VALIDATION: ClassVar = [

@@ -6,11 +6,10 @@ Its columns are in ``agent_fields``, what it may use of each server in ``agent_s
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, ClassVar, Self
 
 from django.contrib.auth.models import Group
-from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils.translation import gettext_lazy as _
@@ -46,7 +45,8 @@ class AgentConfigQuerySet(RevisedQuerySet["AgentConfig"]):
         # A user model of the project's own may have no groups.
         has_groups = getattr(user, "pk", None) is not None and hasattr(user, "groups")
         groups = user.groups.values("pk") if has_groups else []
-        closed = self.model._default_manager.using(self.db).filter(groups__isnull=False)  # noqa: SLF001
+        agents = self.model._default_manager  # noqa: SLF001 (documented by Django)
+        closed = agents.using(self.db).filter(groups__isnull=False)
         return self.exclude(pk__in=closed.exclude(groups__in=groups).values("pk"))
 
     def get_by_natural_key(self, name: str) -> AgentConfig:
@@ -112,16 +112,6 @@ class AgentConfig(AgentFields):
             errors.setdefault("model_settings", []).append(ValidationError(SENT_ELSEWHERE, code="elsewhere"))
         if errors:
             raise ValidationError(errors)
-
-    def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
-        """Show a name that differs by case alone where people can mend it."""
-        try:
-            super().validate_constraints(exclude=exclude)
-        except ValidationError as error:
-            errors = error.error_dict
-            raise ValidationError(
-                {("name" if key == NON_FIELD_ERRORS else key): errors[key] for key in errors}
-            ) from None
 
     def judge_references(self, *, saver_may: bool) -> None:
         """Decide whether the key's variable may be any, and where secrets may go. Call before ``full_clean``.

@@ -16,13 +16,13 @@ from mcp_client_app import validators
 from mcp_client_app.configuration.dialects import MAX_LABEL
 from mcp_client_app.datatypes import ProtocolMode, Transport
 from mcp_client_app.models.fields import SecretMapField
-from mcp_client_app.models.revisions import RevisedModel
+from mcp_client_app.models.named import NamedModel
 from mcp_client_app.naming import MAX_SERVER_NAME
 
 __all__ = ["ServerFields"]
 
 
-class ServerFields(RevisedModel):
+class ServerFields(NamedModel):
     """All columns of ``ServerConfig``; rules and verbs build on this class, so that it knows none of them."""
 
     class Source(models.TextChoices):

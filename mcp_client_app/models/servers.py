@@ -6,10 +6,10 @@ the core in ``resolution``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self
 
-from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils.translation import gettext_lazy as _
@@ -133,16 +133,6 @@ class ServerConfig(ServerFields):
             errors.setdefault("headers", []).append(ValidationError(SENT_ELSEWHERE, code="elsewhere"))
         if errors:
             raise ValidationError(errors)
-
-    def validate_constraints(self, exclude: Collection[str] | None = None) -> None:
-        """Show a name that differs by case alone where people can mend it."""
-        try:
-            super().validate_constraints(exclude=exclude)
-        except ValidationError as error:
-            errors = error.error_dict
-            raise ValidationError(
-                {("name" if key == NON_FIELD_ERRORS else key): errors[key] for key in errors}
-            ) from None
 
     def judge_references(self, *, saver_may: bool) -> None:
         """Decide what this server may refer to, and where its secrets may go. Call before ``full_clean``.

@@ -18,6 +18,7 @@ import pytest
 import redis
 
 from tests import leftovers
+from tests.deployment.broker import BROKER, require_redis
 from tests.deployment.sites import SECONDS, Ground, ending, environment, rows_of
 from tests.deployment.watching import eventually
 from tests.stored import ROOT
@@ -25,7 +26,6 @@ from tests.stored import ROOT
 pytestmark = pytest.mark.services
 
 WORKER = ("worker", "--loglevel=warning", "--without-gossip", "--without-mingle", "--without-heartbeat")
-BROKER = os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/0")
 PREFIX = f"mcp-client-app-{os.getpid()}:"
 """Of everything that a run of the tests writes."""
 Answer = tuple[int, str]
@@ -38,12 +38,7 @@ Ask = Callable[[dict[str, Any]], list[Any]]
 def orders() -> Iterator[Ask]:
     """Orders over Redis. Without one the tests are skipped, but not in CI. What was written there goes."""
     with contextlib.closing(redis.Redis.from_url(BROKER)) as client:
-        try:
-            client.ping()
-        except redis.ConnectionError:
-            if os.environ.get("CI"):
-                pytest.fail(f"CI needs a Redis at {BROKER}", pytrace=False)
-            pytest.skip("no Redis is reachable")
+        require_redis(client)
         try:
             with subprocess.Popen(
                 [sys.executable, "-m", "tests.deployment.ordering"],

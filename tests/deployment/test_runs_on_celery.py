@@ -19,8 +19,9 @@ import pytest
 import redis
 
 from tests import leftovers
+from tests.deployment.broker import BROKER, require_redis
 from tests.deployment.sites import SECONDS, Ground, ending, environment, rows_of
-from tests.deployment.test_celery import BROKER, WORKER
+from tests.deployment.test_celery import WORKER
 from tests.deployment.watching import eventually
 from tests.stored import ROOT
 
@@ -36,12 +37,7 @@ def prefix() -> Iterator[str]:
     """Of everything that is written to Redis; it goes afterwards."""
     chosen = f"mcp-client-app-runs-{os.getpid()}:"
     with contextlib.closing(redis.Redis.from_url(BROKER)) as client:
-        try:
-            client.ping()
-        except redis.ConnectionError:
-            if os.environ.get("CI"):
-                pytest.fail(f"CI needs a Redis at {BROKER}", pytrace=False)
-            pytest.skip("no Redis is reachable")
+        require_redis(client)
         yield chosen
         for key in client.scan_iter(f"{chosen}*"):
             client.delete(key)

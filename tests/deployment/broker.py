@@ -1,0 +1,20 @@
+"""The Redis that Celery's workers take their tasks from."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import redis
+
+BROKER = os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/0")
+
+
+def require_redis(client: redis.Redis) -> None:
+    """Skip the test where no Redis is reachable; in CI that is a failure."""
+    try:
+        client.ping()
+    except redis.ConnectionError:
+        if os.environ.get("CI"):
+            pytest.fail(f"CI needs a Redis at {BROKER}", pytrace=False)
+        pytest.skip("no Redis is reachable")
