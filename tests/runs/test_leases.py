@@ -143,7 +143,9 @@ def test_a_run_that_waits_for_a_person_is_let_go(new_run: NewRun, given: list[st
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("decided", [{"status": "approved"}, {"expires_at": timezone.now()}], ids=str)
+@pytest.mark.parametrize(
+    "decided", [{"status": "approved"}, {"expires_at": timezone.now()}], ids=["decided", "expired"]
+)
 def test_a_person_who_is_faster_than_the_pause_is_not_waited_for(
     new_run: NewRun, given: list[str], decided: dict[str, Any]
 ):
