@@ -10,7 +10,6 @@ never sees this module: ``runtime`` hands it frozen values.
 
 from __future__ import annotations
 
-import copy
 import ipaddress
 import re
 import types
@@ -182,7 +181,7 @@ class AppSettings:
             return default
         value = getattr(settings, PREFIX + name, _UNSET)
         if value is _UNSET:
-            return copy.copy(default)
+            return default.copy() if isinstance(default, dict | list) else default
         return _checked(name, value)
 
     def config_file(self) -> Path | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests import leftovers
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As for whatever a script starts with "&". Children would inherit it, and many tests end them by Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

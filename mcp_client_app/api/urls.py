@@ -42,6 +42,8 @@ def _endpoint(place: str, viewset: type[MCPViewSet], name: str, **actions: str) 
 
 
 urlpatterns = [
+    # Django tries them in turn: first what is asked for most.
+    _endpoint("tools/call", ToolCallViewSet, "tool-call", post="call"),
     re_path(r"^$", IndexViewSet.as_view({"get": "show"}), name="index"),
     _endpoint("servers", ServerViewSet, "server-list", get="list", post="create"),
     _endpoint(
@@ -68,7 +70,6 @@ urlpatterns = [
     ),
     _endpoint(f"{SERVER}/prompts", ServerOfferViewSet, "server-prompts", get="prompts"),
     _endpoint("tools", OfferViewSet, "tool-list", get="tools"),
-    _endpoint("tools/call", ToolCallViewSet, "tool-call", post="call"),
     _endpoint("resources", OfferViewSet, "resource-list", get="resources"),
     _endpoint("resources/read", RequestViewSet, "resource-read", post="read_resource"),
     _endpoint("resource-templates", OfferViewSet, "resource-template-list", get="resource_templates"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mcp_client_app.exceptions import MCPClientError
@@ -25,7 +26,8 @@ class Backoff:
     retry_at: float = 0.0
     error: MCPClientError | None = None
     """The latest failure."""
-    random: random.Random = field(default_factory=random.Random, repr=False)
+    chance: Callable[[], float] = field(default=random.random, repr=False)
+    """Python's own differs in each forked process: these shall not all try at the same moment."""
 
     def failed(
         self, now: float, *, at_least: float | None = None, error: MCPClientError | None = None
@@ -34,7 +36,7 @@ class Backoff:
         self.failures += 1
         self.error = error
         delay = LONGEST if self.failures >= BREAKER else min(FIRST * FACTOR ** (self.failures - 1), LONGEST)
-        delay *= 1 + JITTER * (2 * self.random.random() - 1)
+        delay *= 1 + JITTER * (2 * self.chance() - 1)
         if at_least is not None:
             delay = max(delay, at_least)
         self.retry_at = now + delay

@@ -8,7 +8,7 @@ from mcp_client_app.client.backoff import Backoff
 
 
 def delays(count: int, seed: int = 1) -> list[float]:
-    backoff = Backoff(random=random.Random(seed))
+    backoff = Backoff(chance=random.Random(seed).random)
     return [backoff.failed(0.0) for _ in range(count)]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from mcp_client_app.api.serializers.numbers import SecondsField
+from mcp_client_app.api.serializers.shared_fields import SharedFieldsSerializer
 from mcp_client_app.datatypes import InputKind
 from mcp_client_app.models import ToolCall
 from mcp_client_app.models.receipts import MAX_KEY
@@ -61,7 +62,7 @@ def _server(**kwargs: Any) -> serializers.CharField:
     return serializers.CharField(max_length=40, help_text="Its name; case makes no difference.", **kwargs)
 
 
-class InputSerializer(serializers.Serializer[Any]):
+class InputSerializer(SharedFieldsSerializer):
     """What a server may ask for, and answers to what it has asked for."""
 
     accept_input = serializers.ListField(
@@ -174,7 +175,7 @@ class CompletionReferenceSerializer(serializers.Serializer[Any]):
         return {"type": attrs["type"], wanted: attrs[wanted]}
 
 
-class CompletionRequestSerializer(serializers.Serializer[Any]):
+class CompletionRequestSerializer(SharedFieldsSerializer):
     """An argument that is being typed."""
 
     server = _server()

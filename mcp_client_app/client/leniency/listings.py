@@ -37,21 +37,34 @@ def _tool(terms: Terms, item: dict[str, Any], notes: list[str]) -> str | None:
         notes.append(f"{label}: its outputSchema is unusable and was left out")
     elif "outputSchema" in item:
         item["outputSchema"] = mended_schema(item["outputSchema"], f"{label}: its outputSchema", notes)
-    drop(item, label, notes, description=str, title=str, annotations=dict, _meta=dict, icons=list)
-    drop(item, label, notes, execution=dict)
-    if (item.get("execution") or {}).get("taskSupport") not in _TASK_SUPPORT:
+    drop(item, label, notes, **_TOOL)
+    if "execution" in item and item["execution"].get("taskSupport") not in _TASK_SUPPORT:
         del item["execution"]
         notes.append(f"{label}: its execution is unusable and was left out")
     annotations = item.get("annotations")
     if annotations is not None:
         item["annotations"] = hints = dict(annotations)
-        drop(hints, label, notes, title=str, **dict.fromkeys(_HINTS, bool))
+        drop(hints, label, notes, **_HINTS)
     icons(item, label, notes)
     return None
 
 
 _TASK_SUPPORT = (None, "forbidden", "optional", "required")
-_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_TOOL: dict[str, type] = {
+    "description": str,
+    "title": str,
+    "annotations": dict,
+    "_meta": dict,
+    "icons": list,
+    "execution": dict,
+}
+_HINTS: dict[str, type] = {
+    "title": str,
+    "readOnlyHint": bool,
+    "destructiveHint": bool,
+    "idempotentHint": bool,
+    "openWorldHint": bool,
+}
 
 
 def resources(_: Terms, result: dict[str, Any], notes: list[str]) -> dict[str, Any]:
