@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import inspect
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["KNOWN_VERSIONS", "dispatcher_signature_problem", "is_known_version", "signature_problem"]
@@ -46,6 +47,7 @@ def dispatcher_signature_problem() -> str | None:
     return signature_problem(dispatcher)
 
 
+@lru_cache(maxsize=4)  # asked for each connection, and a quarter of what opening one costs
 def signature_problem(dispatcher: type) -> str | None:
     """Say how a dispatcher class differs from the port that we implement; None if it does not."""
     for name, known in _PORT.items():
