@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 
 import pytest
 
@@ -17,8 +18,22 @@ def test_delays_double_and_then_the_breaker_allows_one_probe_a_minute():
         assert 0.9 * expected <= delay <= 1.1 * expected
 
 
-def test_delays_differ_between_processes():
-    assert delays(4, seed=1) != delays(4, seed=2)
+FORKING = """
+import os
+from mcp_client_app.client.backoff import Backoff
+backoff = Backoff()
+for _ in range(2):
+    if not os.fork():
+        print(backoff.failed(0.0), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_delays_differ_between_processes_that_were_forked_from_one(python: str):
+    found = subprocess.run([python, "-c", FORKING], capture_output=True, text=True, check=True)
+    first, second = map(float, found.stdout.split())
+    assert first != second
 
 
 def test_what_is_left_of_a_delay_shrinks_with_the_clock():

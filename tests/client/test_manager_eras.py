@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from mcp_client_app.client.manager import MCPClientManager
 from mcp_client_app.datatypes import (
     ConnectionState,
     InputAnswer,
@@ -15,6 +17,7 @@ from mcp_client_app.datatypes import (
     ProtocolMode,
     ServerSpec,
     StrictOptions,
+    Transport,
 )
 from mcp_client_app.exceptions import (
     ProtocolError,
@@ -23,6 +26,7 @@ from mcp_client_app.exceptions import (
     UnknownResourceError,
 )
 from tests.client.conftest import MakeManager, MakePeer
+from tests.client.linking import sdk_over_http
 from tests.client.peers import MODERN, SERVERS, Recorder, stdio_spec
 
 # Negotiation -------------------------------------------------------------------------
@@ -201,6 +205,35 @@ def test_a_tool_may_ask_the_user_in_both_eras(manage: MakeManager, mode: Protoco
     assert manager.call_tool("sdk__greet").text == "Hello Ada"
     expected = "2025-11-25" if mode is ProtocolMode.LEGACY else MODERN
     assert manager.status("sdk").protocol_version == expected
+
+
+@pytest.fixture
+def over_sse(manage: MakeManager) -> Iterator[MCPClientManager]:
+    """Reach the SDK's server over the transport of 2024-11-05."""
+    with sdk_over_http("--sse") as url:
+        manager = manage(ServerSpec(name="sdk", transport=Transport.SSE, url=url))
+        yield manager
+        manager.close()
+
+
+def test_a_tool_may_ask_the_user_over_the_oldest_transport(over_sse: MCPClientManager):
+    asked: list[InputRequest] = []
+
+    def answer(request: InputRequest) -> InputAnswer:
+        asked.append(request)
+        return request.accept({"name": "Ada"})
+
+    over_sse.input_handlers["elicitation"] = answer
+    assert over_sse.call_tool("sdk__greet").text == "Hello Ada"
+    assert [(request.server, request.kind, request.message) for request in asked] == [
+        ("sdk", "elicitation", "Who is there?")
+    ]
+
+
+def test_without_a_handler_the_oldest_transport_lets_nobody_ask(over_sse: MCPClientManager):
+    with pytest.raises(ProtocolError, match="did not declare"):
+        over_sse.call_tool("sdk__greet")
+    assert over_sse.call_tool("sdk__echo", {"text": "still here"}).text == "still here"
 
 
 # Everything else that a well-behaved server offers -------------------------------------
