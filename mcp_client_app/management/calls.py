@@ -12,6 +12,7 @@ from mcp_client_app.management import documents, parsing
 from mcp_client_app.management.blocks import show_blocks, show_structured
 from mcp_client_app.management.console import Console
 from mcp_client_app.management.failures import failure
+from mcp_client_app.management.questions import answered_here
 from mcp_client_app.management.verbs import Verbs
 
 __all__ = ["add_verbs"]
@@ -48,9 +49,9 @@ def add_verbs(verbs: Verbs) -> None:
 
 def call_tool(options: argparse.Namespace, console: Console) -> None:
     """Call a tool and show its result."""
-    texts = _text_arguments(options)
-    arguments = parsing.tool_arguments(options.arguments, sys.stdin, texts)
-    with console.progress() as progress:
+    with console.progress() as progress, answered_here(console, progress):
+        texts = _text_arguments(options)
+        arguments = parsing.tool_arguments(options.arguments, sys.stdin, texts)
         progress.waiting(f"calling {options.name} ...")
         result = services.call_tool(
             options.name,

@@ -123,9 +123,26 @@ class Console:
         """Return a line on standard error that says how far the work is."""
         return ProgressLine(None if self.is_quiet else _Unstyled(self._stderr), total)
 
+    @property
+    def has_somebody(self) -> bool:
+        """Whether somebody sits at a terminal who can be asked."""
+        return not self.as_json and sys.stdin.isatty()
+
+    def tell(self, text: str) -> None:
+        """Write to standard error what somebody has to know who is asked something."""
+        self._stderr.write(_writable(visible(text), self._stderr), _plain)
+
+    def read_line(self, prompt: str) -> str | None:
+        """Return a line that somebody types; None at the end of the input. In any thread."""
+        self._stderr.write(_writable(visible(prompt), self._stderr), _plain, ending="")
+        self._stderr.flush()
+        # A thread that waits within sys.stdin would hold a lock that the interpreter wants when it ends.
+        typed = os.read(sys.stdin.fileno(), 65536)
+        return typed.decode(sys.stdin.encoding, "replace") if typed else None
+
     def ask(self, question: str) -> bool | None:
         """Ask for a yes; None if there is nobody to ask."""
-        if self.as_json or not sys.stdin.isatty():
+        if not self.has_somebody:
             return None
         self._stderr.write(f"{one_line(question)} [y/N] ", _plain, ending="")
         self._stderr.flush()

@@ -11,6 +11,7 @@ from mcp_client_app.management import documents, parsing
 from mcp_client_app.management.blocks import show_blocks
 from mcp_client_app.management.console import Console
 from mcp_client_app.management.listing import listed, required_server, summary
+from mcp_client_app.management.questions import answered_here
 from mcp_client_app.management.tables import Column
 from mcp_client_app.management.verbs import Verbs
 
@@ -53,7 +54,7 @@ def _get_prompt(options: argparse.Namespace, console: Console) -> None:
     server = required_server(options, "--get")
     name, *words = options.get
     arguments = parsing.text_arguments(words)
-    with console.progress() as progress:
+    with console.progress() as progress, answered_here(console, progress):
         progress.waiting(f"asking {server} ...")
         result = services.get_prompt(server, name, arguments)
     if console.as_json:

@@ -10,6 +10,7 @@ from mcp_client_app.management import documents
 from mcp_client_app.management.blocks import show_contents
 from mcp_client_app.management.console import Console
 from mcp_client_app.management.listing import listed, required_server, summary
+from mcp_client_app.management.questions import answered_here
 from mcp_client_app.management.tables import Column
 from mcp_client_app.management.verbs import Verbs
 
@@ -73,7 +74,7 @@ def _list_templates(options: argparse.Namespace, console: Console) -> None:
 
 def _read_resource(options: argparse.Namespace, console: Console) -> None:
     server = required_server(options, "--read")
-    with console.progress() as progress:
+    with console.progress() as progress, answered_here(console, progress):
         progress.waiting(f"reading from {server} ...")
         result = services.read_resource(server, options.read)
     if console.as_json:
