@@ -28,7 +28,7 @@ from mcp_client_app.exceptions import (
     TransportError,
 )
 
-__all__ = ["Answer", "Deadline", "send"]
+__all__ = ["Answer", "Deadline", "send_round"]
 
 
 @dataclass(slots=True)
@@ -121,6 +121,36 @@ async def send(
             raise
         # There was no second try to speak of. What counts is that the first may have run.
         raise answer.lost from error
+
+
+async def send_round(
+    pool: ConnectionPool,
+    server: str,
+    method: str,
+    params: Mapping[str, Any],
+    answer: Answer,
+    principal: str,
+    repeatable: bool,
+    on_progress: OnProgress | None,
+    more: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Send a request that may take several rounds, with what this one adds; returns its result.
+
+    With all but the last argument filled in, it is what ``Rounds`` goes on with. A function and no closure:
+    each variable of a closure is an object that the collector of garbage goes through with every call.
+    """
+    answer.next_round()
+    await send(
+        pool,
+        server,
+        method,
+        {**params, **more},
+        answer,
+        principal=principal,
+        repeatable=repeatable,
+        on_progress=on_progress,
+    )
+    return answer.result
 
 
 async def _tried(

@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -92,30 +93,28 @@ class MCPClientManager(SyncVerbs, AsyncVerbs):
         forbid_running_loop(verb)
         snapshot = self.private.beside(self.source.current(fresh=fresh))
         engine = self._started()
-        thread, pool = engine.thread, engine.pool
         try:
-            return thread.run(lambda: applied(pool, snapshot, operation), relay)
+            return engine.thread.run(partial(applied, engine.pool, snapshot, operation), relay)
         except REFUSALS:
             self.source.invalidate()
             newer = self.private.beside(self.source.current())
             if newer.version == snapshot.version:
                 raise
-        return thread.run(lambda: applied(pool, newer, operation), relay)
+        return engine.thread.run(partial(applied, engine.pool, newer, operation), relay)
 
     async def _arun(
         self, operation: Operation[T], relay: EventRelay | None = None, *, fresh: bool = False
     ) -> T:
         snapshot = self.private.beside(await self.source.acurrent(fresh=fresh))
         engine = self._started()
-        thread, pool = engine.thread, engine.pool
         try:
-            return await thread.arun(lambda: applied(pool, snapshot, operation), relay)
+            return await engine.thread.arun(partial(applied, engine.pool, snapshot, operation), relay)
         except REFUSALS:
             self.source.invalidate()
             newer = self.private.beside(await self.source.acurrent())
             if newer.version == snapshot.version:
                 raise
-        return await thread.arun(lambda: applied(pool, newer, operation), relay)
+        return await engine.thread.arun(partial(applied, engine.pool, newer, operation), relay)
 
     # Connecting ------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_client_app.client import convert
 from mcp_client_app.client.caller import Caller
-from mcp_client_app.client.calls import Answer, Deadline, send
+from mcp_client_app.client.calls import Answer, Deadline, send_round
 from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.decoding import aside
@@ -201,8 +201,7 @@ async def call_tool(
     caller: Caller | None,
     continuation: Continuation | None,
     meta: Mapping[str, Any] | None,
-    *,
-    principal: str = SHARED,
+    principal: str,
 ) -> tuple[ToolResult, SchemaChecker | None]:
     """Call a tool; returns its result, and a checker for its structured content, for the caller's thread."""
     answer = Answer()
@@ -216,22 +215,10 @@ async def call_tool(
         answer.declared = rounds.declared
         on_progress = caller.report if caller is not None and caller.reports_progress else None
         hints = tool.annotations
-        harmless = bool(hints.read_only or hints.idempotent)
-
-        async def send_with(more: Mapping[str, Any]) -> Mapping[str, Any]:
-            answer.next_round()
-            await send(
-                pool,
-                spec.name,
-                "tools/call",
-                {**params, **more},
-                answer,
-                principal=principal,
-                repeatable=spec.trust_annotations and harmless,
-                on_progress=on_progress,
-            )
-            return answer.result
-
+        repeatable = spec.trust_annotations and bool(hints.read_only or hints.idempotent)
+        send_with = partial(
+            send_round, pool, spec.name, "tools/call", params, answer, principal, repeatable, on_progress
+        )
         try:
             first = await send_with(continuation.params() if continuation is not None else {})
             if is_input_required(first):

@@ -64,17 +64,8 @@ def tool_call(
     principal: str,
 ) -> Operation[Any]:
     """Plan the call of a tool."""
-    return lambda pool: operations.call_tool(
-        pool,
-        name,
-        arguments or {},
-        server,
-        timeout,
-        caller,
-        continuation,
-        meta,
-        principal=principal,
-    )
+    given = (name, arguments or {}, server, timeout, caller, continuation, meta, principal)
+    return lambda pool: operations.call_tool(pool, *given)
 
 
 def listing(

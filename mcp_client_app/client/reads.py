@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp_client_app.client import convert
 from mcp_client_app.client.caller import Caller
-from mcp_client_app.client.calls import Answer, Deadline, send
+from mcp_client_app.client.calls import Answer, Deadline, send_round
 from mcp_client_app.client.catalogue import Catalogue
 from mcp_client_app.client.decoding import aside
 from mcp_client_app.client.inputs import is_input_required
@@ -139,12 +139,7 @@ async def send_read(
     rounds = Rounds(pool.host.desk, spec.name, principal, None, caller)
     answer.declared = rounds.declared
 
-    async def send_with(more: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer.next_round()
-        sent = {**params, **more} if more else params
-        await send(pool, spec.name, method, sent, answer, principal=principal, repeatable=True)
-        return answer.result
-
+    send_with = partial(send_round, pool, spec.name, method, params, answer, principal, True, None)
     async with Deadline(spec.name, seconds, answer, what):
         first = await send_with(continuation.params() if continuation is not None else {})
         if is_input_required(first):
