@@ -17,9 +17,11 @@ from pathlib import Path
 
 from benchmarks.workers.protocol import cpu_seconds
 
-__all__ = ["Growth", "Peak", "Stall", "Toll", "memory_kib", "watched"]
+__all__ = ["PAUSE", "Growth", "Peak", "Stall", "Toll", "memory_kib", "watched"]
 
 TICK = 0.001
+PAUSE = 0.002
+"""Seconds between calls that look for stalls; they count from when they are due."""
 PROC = Path("/proc/self")
 
 

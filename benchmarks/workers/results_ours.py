@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from benchmarks.workers.observing import Peak, Toll
+from benchmarks.workers.observing import PAUSE, Peak, Toll
 from benchmarks.workers.ours import SERVER, manager_of, spec_of
 from benchmarks.workers.protocol import Channel, target_of
 
@@ -30,10 +30,11 @@ def main() -> None:
         over = threading.Event()
 
         def call_other(durations: list[float] = durations, over: threading.Event = over) -> None:
-            while not over.wait(0.002):
-                before = time.perf_counter()
+            due = time.perf_counter() + PAUSE
+            while not over.wait(PAUSE):
                 manager.call_tool("echo", {"text": "hello"}, server="other")
-                durations.append(time.perf_counter() - before)
+                durations.append(time.perf_counter() - due)
+                due = time.perf_counter() + PAUSE
 
         peak = Peak()
         calling = threading.Thread(target=call_other)

@@ -8,7 +8,7 @@ import sys
 import time
 
 from benchmarks.workers.coroutines import orders
-from benchmarks.workers.observing import Peak, Toll
+from benchmarks.workers.observing import PAUSE, Peak, Toll
 from benchmarks.workers.protocol import Channel, target_of
 from benchmarks.workers.sdk import list_all, open_session
 
@@ -24,10 +24,10 @@ async def main() -> None:
 
         async def call_other() -> None:
             while True:
-                before = time.perf_counter()
+                due = time.perf_counter() + PAUSE
+                await asyncio.sleep(PAUSE)
                 await other.call_tool("echo", {"text": "hello"})
-                durations.append(time.perf_counter() - before)
-                await asyncio.sleep(0.002)
+                durations.append(time.perf_counter() - due)
 
         channel.ready()
         while line := await reader.readline():
