@@ -8,7 +8,7 @@ from typing import Any
 from example_project.settings import *  # noqa: F403 (the same settings, with a model)
 
 # Short, as tests wait for it.
-MCP_CLIENT_RUN_LEASE = 2
+MCP_CLIENT_RUN_LEASE = 5
 MCP_CLIENT_MODELS = {"scripted:clerk": "tests.deployment.clerk.make_clerk"}
 
 
