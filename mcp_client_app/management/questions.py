@@ -80,11 +80,10 @@ class _Person:
         required = schema.get("required") or ()
         content = {}
         for name, field in (schema.get("properties") or {}).items():
-            text = self._field(
-                name, field if isinstance(field, Mapping) else {}, is_required=name in required
-            )
-            if text is not None:
-                content[name] = text
+            known = field if isinstance(field, Mapping) else {}
+            value = self._field(name, known, is_required=name in required)
+            if value is not None:
+                content[name] = value
         return request.accept(content)
 
     def _decided(self, question: str) -> bool:
@@ -155,9 +154,8 @@ def _value(text: str, schema: Mapping[str, Any]) -> Any:
             try:
                 return int(text) if kind == "integer" else float(text)
             except ValueError:
-                raise ValueError(
-                    f"This has to be {'a whole' if kind == 'integer' else 'a'} number."
-                ) from None
+                wanted = "a whole number" if kind == "integer" else "a number"
+                raise ValueError(f"This has to be {wanted}.") from None
         case "array":
             choices = _choices(schema)
             return [choices.get(each, each) for part in text.split(",") if (each := part.strip())]

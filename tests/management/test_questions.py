@@ -141,14 +141,22 @@ def test_what_a_server_says_cannot_drive_the_terminal(site: Path):
     assert "\x1b[2J" not in shown
 
 
-@pytest.mark.parametrize("words", [["--json"], []], ids=["for machines", "without a terminal"])
-def test_where_nobody_sits_servers_are_not_told_that_they_may_ask(site: Path, words: list[str]):
+def test_where_nobody_sits_servers_are_not_told_that_they_may_ask(site: Path):
     store(site, asks_form({"name": {"type": "string"}}))
-    result = manage(site, VERB, "call", "srv__echo", *words)
+    result = manage(site, VERB, "call", "srv__echo")
 
     assert result.code == 1
     assert "Answer it?" not in result.err
     assert "input" in result.err
+
+
+def test_machines_on_a_terminal_are_not_asked(site: Path):
+    store(site, asks_form({"name": {"type": "string"}}))
+    shown, code = conversation(site, ["call", "srv__echo", "--json"], [])
+
+    assert code == 1, shown
+    assert "Answer it?" not in shown
+    assert "input_required" in shown
 
 
 def test_a_handler_of_the_project_goes_before(site: Path):
