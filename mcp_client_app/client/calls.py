@@ -17,7 +17,7 @@ from mcp_client_app.client.connection import Connection
 from mcp_client_app.client.exchange import Exchange, recorded
 from mcp_client_app.client.link import OnProgress
 from mcp_client_app.client.pool import ConnectionPool
-from mcp_client_app.datatypes import SHARED, Transport
+from mcp_client_app.datatypes import Transport
 from mcp_client_app.exceptions import (
     AuthRequiredError,
     MCPClientError,
@@ -95,34 +95,6 @@ class Deadline:
             ) from over
 
 
-async def send(
-    pool: ConnectionPool,
-    server: str,
-    method: str,
-    params: Mapping[str, Any],
-    answer: Answer,
-    *,
-    principal: str = SHARED,
-    repeatable: bool,
-    on_progress: OnProgress | None = None,
-) -> Answer:
-    """Send a request over the server's connection and fill in ``answer``; run it within a ``Deadline``.
-
-    Args:
-        repeatable: A second execution does no harm.
-
-    Raises:
-        MCPClientError: Why there is no result.
-    """
-    try:
-        return await _tried(pool, server, method, params, answer, principal, repeatable, on_progress)
-    except MCPClientError as error:
-        if answer.lost is None or answer.exchange.sent:
-            raise
-        # There was no second try to speak of. What counts is that the first may have run.
-        raise answer.lost from error
-
-
 async def send_round(
     pool: ConnectionPool,
     server: str,
@@ -134,22 +106,27 @@ async def send_round(
     on_progress: OnProgress | None,
     more: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    """Send a request that may take several rounds, with what this one adds; returns its result.
+    """Send a request over the server's connection; run it within a ``Deadline``. Returns its result.
 
     With all but the last argument filled in, it is what ``Rounds`` goes on with. A function and no closure:
     each variable of a closure is an object that the collector of garbage goes through with every call.
+
+    Args:
+        answer: What is filled in.
+        repeatable: A second execution does no harm.
+        more: What this round adds to the params.
+
+    Raises:
+        MCPClientError: Why there is no result.
     """
     answer.next_round()
-    await send(
-        pool,
-        server,
-        method,
-        {**params, **more},
-        answer,
-        principal=principal,
-        repeatable=repeatable,
-        on_progress=on_progress,
-    )
+    try:
+        await _tried(pool, server, method, {**params, **more}, answer, principal, repeatable, on_progress)
+    except MCPClientError as error:
+        if answer.lost is None or answer.exchange.sent:
+            raise
+        # There was no second try to speak of. What counts is that the first may have run.
+        raise answer.lost from error
     return answer.result
 
 
